@@ -1,0 +1,69 @@
+# Everything a developer does here, by name. `make` alone lists the commands.
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# The stamps say which lock the environment was made from; a changed lock makes it anew.
+RUN_STAMP := $(VENV)/.run-stamp
+DEV_STAMP := $(VENV)/.dev-stamp
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: help setup run test check fix bench docs lock audit clean
+
+help: ## list the commands
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Jobwheel needs Python 3.11 or later; $(PYTHON) is older. Name another one: make $(MAKECMDGOALS) PYTHON=python3.13"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(RUN_STAMP): requirements/run.txt pyproject.toml | $(BIN)/python
+	$(PIP_INSTALL) --require-hashes -r requirements/run.txt
+	$(PIP_INSTALL) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(DEV_STAMP): requirements/dev.txt $(RUN_STAMP)
+	$(PIP_INSTALL) --require-hashes -r requirements/dev.txt
+	@touch $@
+
+setup: $(DEV_STAMP) ## make the environment for development (.venv)
+
+run: $(RUN_STAMP) ## start an admin, an example executor and sample jobs; watch them run (Ctrl-C stops)
+	@$(BIN)/jobwheel demo --data-dir .jobwheel $(ARGS)
+
+test: $(DEV_STAMP) ## run all tests
+	$(BIN)/python -m pytest $(ARGS)
+
+check: $(DEV_STAMP) ## format, lint, types and layers: what CI runs first
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/python scripts/check_repository.py
+
+fix: $(DEV_STAMP) ## format, and fix what can be fixed by itself
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(DEV_STAMP) ## measure, and compare with the stored figures
+	$(BIN)/python -m benchmarks $(ARGS)
+
+docs: $(DEV_STAMP) ## write the generated reference pages anew
+	$(BIN)/python scripts/generate_docs.py
+
+lock: $(DEV_STAMP) ## pin the dependencies anew, with hashes and without a registry's name
+	$(BIN)/uv pip compile pyproject.toml requirements/build.in --extra admin --universal --python-version 3.11 \
+		--generate-hashes --no-emit-index-url --no-header --quiet --upgrade --output-file requirements/run.txt
+	$(BIN)/uv pip compile pyproject.toml --extra admin --group dev --constraint requirements/run.txt --universal \
+		--python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet --upgrade \
+		--output-file requirements/dev.txt
+
+audit: $(DEV_STAMP) ## look the pinned dependencies up among known vulnerabilities
+	$(BIN)/python scripts/audit.py
+
+clean: ## remove the environment and caches (data in .jobwheel stays)
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
