@@ -1,0 +1,98 @@
+"""Bytes to messages and back."""
+
+import re
+from typing import Any, TypeVar
+
+import msgspec
+
+from jobwheel.wire.errors import MalformedMessageError
+from jobwheel.wire.messages import Envelope, Reason
+
+Message = TypeVar("Message")
+
+_AT_PATH = re.compile(r"(?s)^(?P<what>.*?) - at `(?P<path>.*)`$")
+_MISSING = re.compile(r"Object missing required field `(?P<name>[^`]+)`")
+_NULL = msgspec.Raw(b"null")
+
+
+def encode(message: object) -> bytes:
+    """A message as JSON."""
+    return msgspec.json.encode(message)
+
+
+def decode(body: bytes, message_type: type[Message]) -> Message:
+    """JSON as a message. An absent field and `null` are the same.
+
+    Raises:
+        MalformedMessageError: not JSON, a missing required field, a wrong type; names the field.
+    """
+    try:
+        return msgspec.json.decode(body, type=message_type)
+    except msgspec.ValidationError as error:
+        # Java writes absent numbers as null: look again without the nulls before calling it wrong.
+        return _decode_without_nulls(body, message_type, error)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise MalformedMessageError(f"the body is not JSON ({error})") from error
+
+
+def _decode_without_nulls(body: bytes, message_type: type[Message], first_error: msgspec.ValidationError) -> Message:
+    value = msgspec.json.decode(body)
+    if not isinstance(value, dict):
+        raise malformed(first_error) from first_error
+    try:
+        return msgspec.convert({key: item for key, item in value.items() if item is not None}, type=message_type)
+    except msgspec.ValidationError as error:
+        raise malformed(error) from error
+
+
+def malformed(error: msgspec.ValidationError) -> MalformedMessageError:
+    """A validation error of the codec in the words of the protocol: field first, then what is wrong with it."""
+    text = str(error)
+    at_path = _AT_PATH.match(text)
+    path = at_path["path"].removeprefix("$").lstrip(".") if at_path else ""
+    what = at_path["what"] if at_path else text
+    missing = _MISSING.match(what)
+    if missing:
+        path = f"{path}.{missing['name']}" if path else missing["name"]
+        what = "is missing"
+    what = what.replace("`", "")
+    return MalformedMessageError(what[:1].lower() + what[1:], field=path or None)
+
+
+def encode_envelope(
+    code: int,
+    msg: str | None = None,
+    value: object = None,
+    *,
+    instance: str | None = None,
+    reason: Reason | None = None,
+) -> bytes:
+    """A reply. The value goes into both `content` and `data`, since readers of either age exist."""
+    raw = _NULL if value is None else msgspec.Raw(msgspec.json.encode(value))
+    fields: dict[str, Any] = {"code": code, "msg": msg, "content": raw, "data": raw}
+    if instance is not None:
+        fields["instance"] = instance
+    if reason is not None:
+        fields["reason"] = reason
+    return msgspec.json.encode(fields)
+
+
+def decode_envelope(body: bytes) -> Envelope:
+    """A reply.
+
+    Raises:
+        MalformedMessageError: it is no envelope.
+    """
+    return decode(body, Envelope)
+
+
+def envelope_value(envelope: Envelope, value_type: type[Message]) -> Message:
+    """What the reply carries, from `data` or `content`, whichever is there.
+
+    Raises:
+        MalformedMessageError: neither is there, or it is of another shape.
+    """
+    for raw in (envelope.data, envelope.content):
+        if raw is not None and bytes(raw) != b"null":
+            return decode(bytes(raw), value_type)
+    raise MalformedMessageError("is missing", field="data")
