@@ -1,0 +1,28 @@
+"""Time arithmetic: when a job runs next. Pure functions of settings and instants, without a clock."""
+
+from jobwheel.schedule.base import Language, Schedule, ScheduleType
+from jobwheel.schedule.cron import CronSchedule
+from jobwheel.schedule.errors import ScheduleError
+from jobwheel.schedule.interval import FixDelaySchedule, FixRateSchedule
+from jobwheel.schedule.never import NeverSchedule
+from jobwheel.schedule.once import OnceSchedule
+from jobwheel.schedule.parse import parse_schedule
+from jobwheel.schedule.preview import count_in, last_in, preview
+from jobwheel.schedule.zones import load_zone
+
+__all__ = [
+    "CronSchedule",
+    "FixDelaySchedule",
+    "FixRateSchedule",
+    "Language",
+    "NeverSchedule",
+    "OnceSchedule",
+    "Schedule",
+    "ScheduleError",
+    "ScheduleType",
+    "count_in",
+    "last_in",
+    "load_zone",
+    "parse_schedule",
+    "preview",
+]
