@@ -11,7 +11,7 @@ class Backoff:
     first_s: float = 0.2
     most_s: float = 10.0
     jitter: float = 0.2
-    random: random.Random = field(default_factory=random.Random, compare=False, repr=False)
+    source: random.Random = field(default_factory=random.Random, compare=False, repr=False)
 
     def delay_s(self, failures: int) -> float:
         """The delay after the `failures`-th failure in a row, counted from 1.
@@ -23,4 +23,4 @@ class Backoff:
             raise ValueError(f"failures is {failures}, but counts from 1")
         # The exponent is bounded so that a failure that lasts for days cannot overflow.
         full = min(self.most_s, self.first_s * 2.0 ** min(failures - 1, 60))
-        return full * (1 - self.jitter * self.random.random())
+        return full * (1 - self.jitter * self.source.random())

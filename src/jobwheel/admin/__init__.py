@@ -1,0 +1,1 @@
+"""The scheduling center: keeps jobs, fires each at its time, collects results and logs."""

@@ -1,0 +1,40 @@
+"""A group: all executors of one app name."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from jobwheel.admin.domain.ids import GroupId
+
+
+class AddressType(IntEnum):
+    """Where a group's addresses come from."""
+
+    REGISTERED = 0
+    FIXED = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A stored group. `addresses` of a registered group are those live when it was written last."""
+
+    id: GroupId
+    app_name: str
+    title: str
+    address_type: AddressType
+    addresses: tuple[str, ...]
+    updated_ms: int
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """One address of an app name in the registry; `beat_ms` by the database's clock."""
+
+    app_name: str
+    address: str
+    beat_ms: int
+    instance_id: str | None
+
+
+LIVE_FOR_MS = 90_000
+"""An address is live for so long after its last beat (`behaviour.md`, Registry)."""

@@ -1,0 +1,128 @@
+"""A run, its phases and outcomes, and the one place that says which may follow which."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from jobwheel.admin.domain.ids import GroupId, JobId, NodeId, RunId
+from jobwheel.wire.messages import SUCCESS, TIMED_OUT
+
+
+class TriggerType(StrEnum):
+    """What caused a run."""
+
+    CRON = "CRON"
+    MANUAL = "MANUAL"
+    PARENT = "PARENT"
+    API = "API"
+    RETRY = "RETRY"
+    MISFIRE = "MISFIRE"
+    BACKFILL = "BACKFILL"
+
+    @property
+    def by_schedule(self) -> bool:
+        """Whether the job's schedule is the cause: such pending runs go when the schedule is stopped or changed."""
+        return self in (TriggerType.CRON, TriggerType.MISFIRE)
+
+
+class Phase(StrEnum):
+    """Where a run is on its way; a run that is done has none (`behaviour.md`, The life of a run)."""
+
+    PENDING = "pending"
+    SENDING = "sending"
+    UNCONFIRMED = "unconfirmed"
+    ACCEPTED = "accepted"
+
+
+class Outcome(StrEnum):
+    """How a run ended. The codes alone cannot tell these apart."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    TIMED_OUT = "timed_out"
+    KILLED = "killed"
+    COVERED = "covered"
+    DISCARDED = "discarded"
+    LOST = "lost"
+
+
+LEAVES: dict[Phase, frozenset[Phase | None]] = {
+    Phase.PENDING: frozenset({Phase.SENDING, None}),
+    Phase.SENDING: frozenset({Phase.ACCEPTED, Phase.UNCONFIRMED, None}),
+    Phase.UNCONFIRMED: frozenset({Phase.ACCEPTED, None}),
+    Phase.ACCEPTED: frozenset({None}),
+}
+"""Every arrow of a run's life; None is done. The store's guards are drawn from it."""
+
+SETTLED_BY_RESULT = (Phase.SENDING, Phase.UNCONFIRMED, Phase.ACCEPTED)
+"""The phases that a result ends; it also replaces the outcome `lost`."""
+
+
+def outcome_of_result(code: int) -> Outcome:
+    """The outcome that a callback's code means (`behaviour.md`, Results)."""
+    if code == SUCCESS:
+        return Outcome.SUCCEEDED
+    return Outcome.TIMED_OUT if code == TIMED_OUT else Outcome.FAILED
+
+
+def triggered_ms(trigger_type: TriggerType, planned_ms: int, cause_ms: int) -> int:
+    """A run's `logDateTime`: the planned time for type CRON, else the moment of the cause; whole seconds."""
+    moment = planned_ms if trigger_type is TriggerType.CRON else cause_ms
+    return moment - moment % 1000
+
+
+@dataclass(frozen=True, slots=True)
+class NewRun:
+    """A run that its cause writes as a pending row. Times are epoch milliseconds."""
+
+    job_id: JobId
+    group_id: GroupId
+    trigger_type: TriggerType
+    planned_ms: int
+    due_ms: int
+    triggered_ms: int
+    parameter: str
+    owner: NodeId | None
+    named_addresses: tuple[str, ...] = ()
+    attempt: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class PendingRun:
+    """A run that waits for its due time: what the engine holds in memory of it."""
+
+    id: RunId
+    job_id: JobId
+    group_id: GroupId
+    trigger_type: TriggerType
+    planned_ms: int
+    due_ms: int
+    triggered_ms: int
+    parameter: str
+    named_addresses: tuple[str, ...]
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run as people see it: one row of the run log."""
+
+    id: RunId
+    job_id: JobId
+    group_id: GroupId
+    trigger_type: TriggerType | None
+    phase: Phase | None
+    outcome: Outcome | None
+    planned_ms: int | None
+    due_ms: int | None
+    triggered_ms: int | None
+    sent_ms: int | None
+    accepted_ms: int | None
+    ended_ms: int | None
+    executor_address: str | None
+    handler: str | None
+    parameter: str | None
+    attempt: int
+    trigger_code: int
+    trigger_message: str | None
+    handle_code: int
+    handle_message: str | None

@@ -1,0 +1,47 @@
+"""What can be wrong with the database, in words for the operator."""
+
+from typing import ClassVar
+
+from jobwheel.kernel.errors import JobwheelError
+
+
+class DatabaseUrlError(JobwheelError):
+    """The setting names no database that Jobwheel can use."""
+
+    code: ClassVar[str] = "database_url"
+
+    def __init__(self, url: str, reason: str) -> None:
+        super().__init__(
+            f"JOBWHEEL_DATABASE_URL {url!r}: {reason}; a valid one is sqlite:////var/lib/jobwheel/jobwheel.db",
+            field="JOBWHEEL_DATABASE_URL",
+        )
+
+
+class DatabaseUnusableError(JobwheelError):
+    """The database file cannot be opened or written."""
+
+    code: ClassVar[str] = "database_unusable"
+
+    def __init__(self, where: str, reason: str) -> None:
+        super().__init__(f"the database {where} cannot be used: {reason}")
+
+
+class DatabaseInUseError(JobwheelError):
+    """Another admin process has the SQLite file."""
+
+    code: ClassVar[str] = "database_in_use"
+
+    def __init__(self, where: str, holder: str) -> None:
+        super().__init__(
+            f"the database {where} is in use by another admin{holder}; an SQLite database serves one admin at a time: "
+            "stop the other one, or give this one another JOBWHEEL_DATA_DIR"
+        )
+
+
+class SchemaVersionError(JobwheelError):
+    """The schema is older or newer than this program knows, or is somebody else's."""
+
+    code: ClassVar[str] = "schema_version"
+
+    def __init__(self, where: str, found: str, wanted: str, what_to_do: str) -> None:
+        super().__init__(f"the database {where} has schema {found}, this program needs {wanted}: {what_to_do}")
