@@ -1,0 +1,99 @@
+"""What the client sends: addresses taken apart and checked, and the bytes of a request."""
+
+import ipaddress
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import SplitResult, urlsplit
+
+from jobwheel.wire.errors import UnreachableError
+
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+# Anything else could end the request line early, or be read differently by the peer. urlsplit drops some silently.
+_URL_TEXT = re.compile(r"[\x21-\x7e]+")
+_HOST_NAME = re.compile(r"[A-Za-z0-9._-]+")
+_USER_INFO = re.compile(r"(?<=//)[^/?#]*@")
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+# They frame the request: a second one of them would let a value smuggle a request of its own.
+_FRAMING_HEADERS = frozenset({"host", "content-length", "transfer-encoding", "connection", "upgrade", "expect", "te"})
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a URL points: the peer's `origin` (scheme, host, port) and the first lines of a request there."""
+
+    origin: tuple[str, str, int]
+    head: str
+
+
+def parse_target(url: str) -> Target:
+    """Take a URL apart.
+
+    Raises:
+        UnreachableError: it is not an http or https URL with a host, or it carries credentials.
+    """
+    if not _URL_TEXT.fullmatch(url):
+        raise _refused(url, "it is empty, or holds a space, a control character or one outside ASCII")
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise _refused(url, f"it is no URL ({error})") from error
+    if parts.scheme not in _DEFAULT_PORTS:
+        raise _refused(url, "it must begin with http:// or https://")
+    if "@" in parts.netloc:
+        raise _refused(url, "credentials in a URL are not sent")
+    if port == 0:
+        raise _refused(url, "port 0 cannot be connected to")
+    host = _checked_host(url, parts.hostname or "")
+    default_port = _DEFAULT_PORTS[parts.scheme]
+    return Target((parts.scheme, host, port or default_port), _head(parts, host, port or default_port))
+
+
+def request_bytes(url: str, target: Target, headers: Mapping[str, str], body: bytes) -> bytes:
+    """A whole POST request.
+
+    Raises:
+        UnreachableError: a header's name or value cannot be sent. The message does not show the value: it may be a
+            token.
+    """
+    lines = [target.head]
+    for name, value in headers.items():
+        if not _HEADER_NAME.fullmatch(name) or name.lower() in _FRAMING_HEADERS:
+            raise UnreachableError(url, f"the header {name!r} cannot be sent: the name is not allowed")
+        if not _HEADER_VALUE.fullmatch(value):
+            raise UnreachableError(url, f"the header {name!r} cannot be sent: its value holds a forbidden character")
+        lines.append(f"{name}: {value}\r\n")
+    lines.append(f"Content-Length: {len(body)}\r\n\r\n")
+    return "".join(lines).encode("latin-1") + body
+
+
+def join_url(root: str, path: str) -> str:
+    """The URL of `path` under a registered address, with exactly one slash between them."""
+    return f"{root.rstrip('/')}/{path.lstrip('/')}"
+
+
+def _head(parts: SplitResult, host: str, port: int) -> str:
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    shown_host = f"[{host}]" if ":" in host else host
+    if port != _DEFAULT_PORTS[parts.scheme]:
+        shown_host = f"{shown_host}:{port}"
+    return f"POST {path} HTTP/1.1\r\nHost: {shown_host}\r\n"
+
+
+def _checked_host(url: str, host: str) -> str:
+    if not host:
+        raise _refused(url, "it names no host")
+    if ":" in host:
+        try:
+            ipaddress.IPv6Address(host)
+        except ValueError as error:
+            raise _refused(url, f"its host is no IPv6 address ({error})") from error
+    elif not _HOST_NAME.fullmatch(host):
+        raise _refused(url, "its host holds a character that no host name has")
+    return host
+
+
+def _refused(url: str, why: str) -> UnreachableError:
+    return UnreachableError(_USER_INFO.sub("***@", url), why)
