@@ -4,6 +4,7 @@ import asyncio
 import select
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import cast
 
 import httptools
 
@@ -105,8 +106,8 @@ class ClientConnection(asyncio.Protocol):
     # What the event loop calls.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # A cast, not a check: uvloop's transports are no subclasses.
+        self._transport = cast("asyncio.Transport", transport)
         self.open = True
         if hasattr(select, "poll"):
             self._poll = select.poll()
