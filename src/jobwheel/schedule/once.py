@@ -9,7 +9,7 @@ from jobwheel.schedule.base import FIRST_YEAR, LAST_YEAR, MS_PER_SECOND, Languag
 from jobwheel.schedule.errors import ScheduleError
 from jobwheel.schedule.zones import Zone
 
-_FORM: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:Z|([+-])(\d\d):([0-5]\d))?", re.ASCII)
+_FORM: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(Z|[+-]\d\d:[0-5]\d)?", re.ASCII)
 _EPOCH: Final = datetime(FIRST_YEAR, 1, 1, tzinfo=UTC)
 _WORDS: Final = {Language.EN: "once, at {}", Language.ZH_CN: "仅在 {} 触发一次", Language.ZH_TW: "僅在 {} 觸發一次"}
 

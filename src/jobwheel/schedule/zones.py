@@ -13,10 +13,10 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from jobwheel.schedule.base import SECONDS_PER_DAY
 from jobwheel.schedule.errors import ScheduleError
 
-# Offsets are looked up once for a block of 2**25 s (388 days), by probes 2**16 s (18 h) apart. No zone has had two
-# changes nearer to each other than that since 1970.
+# Offsets are looked up once for a block of 2**25 s (388 days), by probes 2**18 s (3 days) apart. No zone has had two
+# changes less than a week apart since 1970.
 _BLOCK_BITS: Final = 25
-_PROBE_S: Final = 1 << 16
+_PROBE_S: Final = 1 << 18
 
 
 class Piece(NamedTuple):
