@@ -1,6 +1,7 @@
 """A peer that answers with raw bytes by a script: what well-behaved and ill-behaved servers do to a client."""
 
 import asyncio
+import os
 import socket
 import ssl
 import struct
@@ -26,13 +27,14 @@ class PeerRequest:
 class HttpPeer:
     """A server on 127.0.0.1. Each request is answered by the next behaviour of the script.
 
-    At its end by `otherwise`, which is a proper reply if left out.
+    At the script's end by `otherwise`, which is a proper reply if left out.
     A connection is closed when a behaviour closes its writer; else the next request is read from it.
     """
 
     script: list[Behaviour] = field(default_factory=list)
     tls: ssl.SSLContext | None = None
     host: str = "127.0.0.1"
+    reads_bodies: bool = True
     otherwise: Behaviour | None = None
     requests: list[PeerRequest] = field(default_factory=list)
     writers: list[asyncio.StreamWriter] = field(default_factory=list)
@@ -78,6 +80,19 @@ class HttpPeer:
                 self.got_request.clear()
                 await self.got_request.wait()
 
+    def hang_up_now(self, connection: int = 1) -> None:
+        """Close a connection (counted from 1) in the kernel, before any event loop comes round to tell."""
+        with self._own_socket(connection) as peer_socket:
+            peer_socket.shutdown(socket.SHUT_RDWR)
+
+    def say_now(self, data: bytes, connection: int = 1) -> None:
+        """Send bytes that nobody asked for, before any event loop comes round to read them."""
+        with self._own_socket(connection) as peer_socket:
+            peer_socket.send(data)
+
+    def _own_socket(self, connection: int) -> socket.socket:
+        return socket.socket(fileno=os.dup(self.writers[connection - 1].get_extra_info("socket").fileno()))
+
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
@@ -86,7 +101,7 @@ class HttpPeer:
         number = len(self.writers)
         try:
             while not writer.is_closing():
-                self.requests.append(await _read_request(reader, number))
+                self.requests.append(await _read_request(reader, number, with_body=self.reads_bodies))
                 self.got_request.set()
                 behaviour = self.script.pop(0) if self.script else self.otherwise or reply()
                 await behaviour(writer)
@@ -96,11 +111,11 @@ class HttpPeer:
             self._tasks.discard(task)
 
 
-async def _read_request(reader: asyncio.StreamReader, number: int) -> PeerRequest:
+async def _read_request(reader: asyncio.StreamReader, number: int, *, with_body: bool) -> PeerRequest:
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
     request_line, *lines = head.removesuffix("\r\n\r\n").split("\r\n")
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-    body = await reader.readexactly(int(headers.get("content-length", "0")))
+    body = await reader.readexactly(int(headers.get("content-length", "0"))) if with_body else b""
     return PeerRequest(number, request_line, headers, body)
 
 

@@ -87,9 +87,11 @@ def _checked_host(url: str, host: str) -> str:
         raise _refused(url, "it names no host")
     if ":" in host:
         try:
-            ipaddress.IPv6Address(host)
+            address = ipaddress.IPv6Address(host)
         except ValueError as error:
             raise _refused(url, f"its host is no IPv6 address ({error})") from error
+        if address.scope_id is not None:
+            raise _refused(url, "an IPv6 address with a zone means something on one machine alone")
     elif not _HOST_NAME.fullmatch(host):
         raise _refused(url, "its host holds a character that no host name has")
     return host

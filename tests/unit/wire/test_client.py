@@ -1,5 +1,4 @@
 import asyncio
-import socket
 from collections.abc import AsyncIterator
 
 import pytest
@@ -7,6 +6,7 @@ import pytest
 from jobwheel.kernel.clock import SystemClock
 from jobwheel.wire.client import UncertainError, UnreachableError, WireClient, WireReply
 from jobwheel.wire.messages import MAX_BODY_BYTES
+from tests.support.eventually import eventually
 from tests.support.http_peer import Behaviour, HttpPeer, after, chunked, never, raw, reply, reset, unused_port
 
 HEADERS = {"Content-Type": "application/json;charset=UTF-8", "XXL-JOB-ACCESS-TOKEN": "kestrel-41"}
@@ -111,6 +111,7 @@ async def test_reads_the_reply_and_opens_a_new_connection_for_the_next(
 ) -> None:
     async with HttpPeer([behaviour]) as peer:
         assert (await post(client, peer)).body == body
+        await eventually(lambda: client.open_connections == 0)
         assert (await post(client, peer)).body == b'{"code":200}'
         assert [request.connection for request in peer.requests] == [1, 2]
 
@@ -173,7 +174,7 @@ async def test_an_idle_connection_that_the_peer_closed_is_not_written_to(client:
     async with HttpPeer() as peer:
         await post(client, peer)
         # The loop does not come round between these two lines, so only the kernel knows of the close.
-        peer.writers[0].get_extra_info("socket").shutdown(socket.SHUT_RDWR)
+        peer.hang_up_now()
         assert (await post(client, peer)).status == 200
         assert [request.connection for request in peer.requests] == [1, 2]
 
@@ -181,7 +182,7 @@ async def test_an_idle_connection_that_the_peer_closed_is_not_written_to(client:
 async def test_bytes_that_nobody_asked_for_end_an_idle_connection(client: WireClient) -> None:
     async with HttpPeer() as peer:
         await post(client, peer)
-        peer.writers[0].write(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfake")
+        peer.say_now(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfake")
         assert (await post(client, peer)).body == b'{"code":200}'
         assert [request.connection for request in peer.requests] == [1, 2]
 
