@@ -1,0 +1,172 @@
+"""Jobs: the rows that people make and change. What a claim reads and writes of them is in `claims`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Row, Select, delete, insert, select, update
+
+from jobwheel.admin.domain.ids import GroupId, JobId
+from jobwheel.admin.domain.job import Job, JobSettings
+from jobwheel.admin.domain.policies import BlockStrategy, GlueType, MisfireStrategy, RouteStrategy
+from jobwheel.admin.store.tables import job_info
+from jobwheel.admin.store.zone import InstallationZone
+from jobwheel.schedule import ScheduleType
+
+Choice = TypeVar("Choice", bound=StrEnum)
+
+
+@dataclass(frozen=True, slots=True)
+class JobFilter:
+    """Which jobs to list; None = all. `name` is a part of the name."""
+
+    group_id: GroupId | None = None
+    running: bool | None = None
+    handler: str | None = None
+    name: str | None = None
+
+
+def insert_job(connection: Connection, zone: InstallationZone, job: Job) -> JobId:
+    """Write a new job; `job.id` is not looked at."""
+    values = {
+        **_values(zone, job),
+        "add_time": zone.to_wall(job.created_ms),
+        "glue_updatetime": zone.to_wall(job.created_ms),
+        "created_ms": job.created_ms,
+    }
+    inserted = connection.execute(insert(job_info).values(values))
+    assert inserted.inserted_primary_key is not None
+    return JobId(inserted.inserted_primary_key[0])
+
+
+def get_job(connection: Connection, zone: InstallationZone, job_id: JobId, *, lock: bool = False) -> Job | None:
+    """A job by its id; with `lock` its row is held until the end of the transaction."""
+    query = select(job_info).where(job_info.c.id == job_id)
+    row = connection.execute(query.with_for_update() if lock else query).first()
+    return None if row is None else _job(row, zone)
+
+
+def find_job_by_key(connection: Connection, group_id: GroupId, key: str) -> JobId | None:
+    """The job of a group that has this key."""
+    query = select(job_info.c.id).where(job_info.c.job_group == group_id, job_info.c.job_key == key)
+    found = connection.execute(query).scalar()
+    return None if found is None else JobId(found)
+
+
+def list_jobs(
+    connection: Connection, zone: InstallationZone, wanted: JobFilter, after_id: int, limit: int
+) -> list[Job]:
+    """Jobs by ascending id, from the one after `after_id` on."""
+    query = select(job_info).where(job_info.c.id > after_id).order_by(job_info.c.id).limit(limit)
+    return [_job(row, zone) for row in connection.execute(_filtered(query, wanted))]
+
+
+def update_job(connection: Connection, zone: InstallationZone, job: Job) -> None:
+    """Write a job that was read with `lock` and changed."""
+    connection.execute(update(job_info).where(job_info.c.id == job.id).values(_values(zone, job)))
+
+
+def set_next_time(connection: Connection, job_id: JobId, next_ms: int) -> None:
+    """Move a job's next time alone; its row must be held."""
+    connection.execute(update(job_info).where(job_info.c.id == job_id).values(trigger_next_time=next_ms))
+
+
+def delete_job(connection: Connection, job_id: JobId) -> None:
+    """Remove a job's row. Its run rows go later, its events stay."""
+    connection.execute(delete(job_info).where(job_info.c.id == job_id))
+
+
+def _filtered(query: Select[Any], wanted: JobFilter) -> Select[Any]:
+    if wanted.group_id is not None:
+        query = query.where(job_info.c.job_group == wanted.group_id)
+    if wanted.running is not None:
+        query = query.where(job_info.c.trigger_status == int(wanted.running))
+    if wanted.handler is not None:
+        query = query.where(job_info.c.executor_handler == wanted.handler)
+    if wanted.name is not None:
+        query = query.where(job_info.c.job_desc.contains(wanted.name, autoescape=True))
+    return query
+
+
+def _values(zone: InstallationZone, job: Job) -> Mapping[str, object]:
+    settings = job.settings
+    return {
+        "job_group": settings.group_id,
+        "job_desc": settings.name,
+        "update_time": zone.to_wall(job.updated_ms),
+        "author": settings.author,
+        "alarm_email": settings.alarm_email,
+        "schedule_type": settings.schedule_type.value,
+        "schedule_conf": settings.schedule_conf,
+        "misfire_strategy": settings.misfire_strategy.value,
+        "executor_route_strategy": settings.route_strategy.value,
+        "executor_handler": settings.handler,
+        "executor_param": settings.parameter,
+        "executor_block_strategy": settings.block_strategy.value,
+        "executor_timeout": settings.timeout_s,
+        "executor_fail_retry_count": settings.retry_count,
+        "glue_type": settings.glue_type.value,
+        "child_jobid": ",".join(str(child) for child in settings.child_job_ids),
+        "trigger_status": int(job.running),
+        "trigger_last_time": job.last_ms or 0,
+        "trigger_next_time": job.next_ms or 0,
+        "time_zone": settings.time_zone,
+        "anchor_ms": settings.anchor_ms,
+        "tags": ",".join(settings.tags) or None,
+        "job_key": settings.key,
+        "updated_ms": job.updated_ms,
+        "version": job.version,
+    }
+
+
+def _job(row: Row[tuple[object, ...]], zone: InstallationZone) -> Job:
+    return Job(
+        id=JobId(row.id),
+        settings=_settings(row),
+        running=row.trigger_status == 1,
+        last_ms=row.trigger_last_time or None,
+        next_ms=row.trigger_next_time or None,
+        created_ms=_instant(row.created_ms, row.add_time, zone),
+        updated_ms=_instant(row.updated_ms, row.update_time, zone),
+        version=row.version,
+    )
+
+
+def _settings(row: Row[tuple[object, ...]]) -> JobSettings:
+    return JobSettings(
+        group_id=GroupId(row.job_group),
+        name=row.job_desc,
+        author=row.author or "",
+        alarm_email=row.alarm_email or "",
+        schedule_type=_choice(ScheduleType, row.schedule_type, ScheduleType.NONE),
+        schedule_conf=row.schedule_conf or "",
+        time_zone=row.time_zone,
+        anchor_ms=row.anchor_ms,
+        misfire_strategy=_choice(MisfireStrategy, row.misfire_strategy, MisfireStrategy.DO_NOTHING),
+        route_strategy=_choice(RouteStrategy, row.executor_route_strategy, RouteStrategy.FIRST),
+        block_strategy=_choice(BlockStrategy, row.executor_block_strategy, BlockStrategy.SERIAL_EXECUTION),
+        handler=row.executor_handler or "",
+        parameter=row.executor_param or "",
+        timeout_s=row.executor_timeout,
+        retry_count=row.executor_fail_retry_count,
+        glue_type=_choice(GlueType, row.glue_type, GlueType.BEAN),
+        child_job_ids=tuple(JobId(int(child)) for child in _items(row.child_jobid) if child.isdigit()),
+        key=row.job_key,
+        tags=tuple(_items(row.tags)),
+    )
+
+
+def _items(text: str | None) -> list[str]:
+    return [item.strip() for item in (text or "").split(",") if item.strip()]
+
+
+def _choice(choices: type[Choice], text: str | None, default: Choice) -> Choice:
+    """A name that somebody wrote by hand and nobody knows must not hide all the other jobs of a list."""
+    return choices(text) if text in set(choices) else default
+
+
+def _instant(ours_ms: int | None, wall: Any, zone: InstallationZone) -> int:
+    if ours_ms is not None:
+        return ours_ms
+    return 0 if wall is None else zone.from_wall(wall)

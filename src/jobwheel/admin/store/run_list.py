@@ -1,0 +1,91 @@
+"""The run log as people read it. What the engine writes of it is in `runs`."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, delete, select
+
+from jobwheel.admin.domain.ids import GroupId, JobId, RunId
+from jobwheel.admin.domain.run import Outcome, Phase, Run, TriggerType
+from jobwheel.admin.store.tables import job_log
+
+
+@dataclass(frozen=True, slots=True)
+class RunFilter:
+    """Which runs to list; None = all. Planned times are epoch milliseconds, `planned_until_ms` not included."""
+
+    group_id: GroupId | None = None
+    job_id: JobId | None = None
+    phase: Phase | None = None
+    outcome: Outcome | None = None
+    trigger_type: TriggerType | None = None
+    executor_address: str | None = None
+    planned_from_ms: int | None = None
+    planned_until_ms: int | None = None
+
+
+def get_run(connection: Connection, run_id: RunId) -> Run | None:
+    """A run by its id."""
+    row = connection.execute(select(job_log).where(job_log.c.id == run_id)).first()
+    return None if row is None else _run(row)
+
+
+def list_runs(connection: Connection, wanted: RunFilter, before_id: int | None, limit: int) -> list[Run]:
+    """Runs, newest first, with ids below `before_id`."""
+    query = select(job_log).order_by(job_log.c.id.desc()).limit(limit)
+    if before_id is not None:
+        query = query.where(job_log.c.id < before_id)
+    return [_run(row) for row in connection.execute(_filtered(query, wanted))]
+
+
+def delete_runs_of_job(connection: Connection, job_id: JobId, limit: int) -> int:
+    """Remove up to `limit` run rows of a job that is gone; says how many it removed."""
+    chosen = select(job_log.c.id).where(job_log.c.job_id == job_id).order_by(job_log.c.id).limit(limit)
+    ids = list(connection.execute(chosen).scalars())
+    if ids:
+        connection.execute(delete(job_log).where(job_log.c.id.in_(ids)))
+    return len(ids)
+
+
+def _filtered(query: Select[Any], wanted: RunFilter) -> Select[Any]:
+    equal = {
+        job_log.c.job_group: wanted.group_id,
+        job_log.c.job_id: wanted.job_id,
+        job_log.c.phase: wanted.phase,
+        job_log.c.outcome: wanted.outcome,
+        job_log.c.trigger_type: wanted.trigger_type,
+        job_log.c.executor_address: wanted.executor_address,
+    }
+    for column, value in equal.items():
+        if value is not None:
+            query = query.where(column == value)
+    if wanted.planned_from_ms is not None:
+        query = query.where(job_log.c.planned_ms >= wanted.planned_from_ms)
+    if wanted.planned_until_ms is not None:
+        query = query.where(job_log.c.planned_ms < wanted.planned_until_ms)
+    return query
+
+
+def _run(row: Row[tuple[object, ...]]) -> Run:
+    return Run(
+        id=RunId(row.id),
+        job_id=JobId(row.job_id),
+        group_id=GroupId(row.job_group),
+        trigger_type=TriggerType(row.trigger_type) if row.trigger_type in set(TriggerType) else None,
+        phase=Phase(row.phase) if row.phase in set(Phase) else None,
+        outcome=Outcome(row.outcome) if row.outcome in set(Outcome) else None,
+        planned_ms=row.planned_ms,
+        due_ms=row.due_ms,
+        triggered_ms=row.triggered_ms,
+        sent_ms=row.sent_ms,
+        accepted_ms=row.accepted_ms,
+        ended_ms=row.ended_ms,
+        executor_address=row.executor_address,
+        handler=row.executor_handler,
+        parameter=row.executor_param,
+        attempt=row.attempt,
+        trigger_code=row.trigger_code,
+        trigger_message=row.trigger_msg,
+        handle_code=row.handle_code,
+        handle_message=row.handle_msg,
+    )
