@@ -19,13 +19,23 @@ _WEEKDAY: Final = re.compile(rf"{_VALUE}(?:(L)|#(\d))")
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """One field's name, lowest and highest value, and the names of its values from the lowest on."""
+    """What a field may hold.
+
+    Attributes:
+        name: what messages call it.
+        lowest: its lowest value.
+        highest: its highest value, which is also the longest step.
+        names: names of its values, from the lowest on.
+        wraps: whether a range may run over the end of the field.
+        forms: for messages, what the field takes besides values, ranges and steps.
+    """
 
     name: str
     lowest: int
     highest: int
     names: tuple[str, ...] = ()
     wraps: bool = True
+    forms: str = ""
 
     def error(self, problem: str) -> ScheduleError:
         return ScheduleError("schedule_conf", self.name, problem)
@@ -52,15 +62,17 @@ class _Field:
 _SECOND: Final = _Field("second", 0, 59)
 _MINUTE: Final = _Field("minute", 0, 59)
 _HOUR: Final = _Field("hour", 0, 23)
-_DAY_OF_MONTH: Final = _Field("day-of-month", 1, 31)
+_DAY_OF_MONTH: Final = _Field("day-of-month", 1, 31, forms=", L, L-n, aW, LW, L-nW")
 _MONTH: Final = _Field("month", 1, 12, _MONTHS)
-_DAY_OF_WEEK: Final = _Field("day-of-week", 1, 7, _WEEKDAYS)
+_DAY_OF_WEEK: Final = _Field("day-of-week", 1, 7, _WEEKDAYS, forms=", aL, a#n")
 _YEAR: Final = _Field("year", FIRST_YEAR, LAST_YEAR, wraps=False)
 _FIELDS: Final = (_SECOND, _MINUTE, _HOUR, _DAY_OF_MONTH, _MONTH, _DAY_OF_WEEK, _YEAR)
 
 
 def parse_cron(text: str) -> CronExpression:
     """The meaning of six or seven fields separated by white space.
+
+    The dialect is Quartz's: see the table of fields in its documentation of cron triggers.
 
     Raises:
         ScheduleError: the message says which field is wrong and why (field `schedule_conf`).
@@ -121,15 +133,11 @@ def _unreadable(field: _Field, item: str) -> ScheduleError:
     if not item:
         return field.error("an item of the list is empty")
     if item == "?":
-        return field.error("? stands alone and in a day field only")
-    special = next((letter for letter in item if letter in "LW#?" and letter not in _specials_of(field)), None)
-    if special is not None and not any(name in item for name in field.names):
-        return field.error(f"{item} is not understood: {special} has no place in this field")
-    return field.error(f"{item} is not understood; values are {field.valid}, as a, a-b, a/n, a-b/n or */n")
-
-
-def _specials_of(field: _Field) -> str:
-    return {"day-of-month": "LW", "day-of-week": "L#"}.get(field.name, "")
+        where = "stands alone, not in a list" if field.forms else "belongs to a day field; write * for every value"
+        return field.error(f"? {where}")
+    return field.error(
+        f"{item} is not understood; values are {field.valid}, written a, a-b, a/n, a-b/n, */n{field.forms}"
+    )
 
 
 def _days(day: str, weekday: str) -> DayRule:

@@ -64,6 +64,7 @@ def parse_interval(text: str) -> int:
         raise ScheduleError("schedule_conf", "interval", f"{text!r} is not a whole number of seconds")
     # The length comes first: Python refuses to read numbers of thousands of digits.
     if len(digits) > 20 or not 1 <= int(digits) <= MOST_INTERVAL_S:
-        problem = f"{digits[:20]} is not in 1-{MOST_INTERVAL_S} seconds (ten years)"
+        shown = digits if len(digits) <= 20 else f"{digits[:20]}…"
+        problem = f"{shown} is not in 1-{MOST_INTERVAL_S} seconds (ten years)"
         raise ScheduleError("schedule_conf", "interval", problem)
     return int(digits)

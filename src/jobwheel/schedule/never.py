@@ -12,9 +12,9 @@ _WORDS: Final = {Language.EN: "never by itself", Language.ZH_CN: "不自动触�
 class NeverSchedule:
     """No instant at all: the job runs by hand, through the API or after a parent."""
 
-    def next_after(self, base_ms: int) -> None:  # noqa: ARG002 - the shape of every schedule
+    def next_after(self, base_ms: int) -> int | None:  # noqa: ARG002 - the shape of every schedule
         """Always None."""
-        return
+        return None
 
     def describe(self, language: Language) -> str:
         """See `Schedule.describe`."""
