@@ -1,0 +1,25 @@
+"""The SDK that users embed: an executor registers with admins and runs the jobs they send."""
+
+from jobwheel.executor.context import JobContext
+from jobwheel.executor.errors import (
+    BindError,
+    HandlerError,
+    NotInJobError,
+    NotStartedError,
+    SettingError,
+    StorageError,
+)
+from jobwheel.executor.executor import Executor
+from jobwheel.executor.settings import ExecutorSettings
+
+__all__ = [
+    "BindError",
+    "Executor",
+    "ExecutorSettings",
+    "HandlerError",
+    "JobContext",
+    "NotInJobError",
+    "NotStartedError",
+    "SettingError",
+    "StorageError",
+]

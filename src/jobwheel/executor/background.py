@@ -1,0 +1,112 @@
+"""The thread that an executor lives in, and waiting for a signal."""
+
+import asyncio
+import os
+import signal
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, Final, Self
+
+from jobwheel.executor.handler_loop import loop_factory
+from jobwheel.executor.runtime import ExecutorRuntime
+from jobwheel.kernel.logging import get_logger
+
+log = get_logger(__name__)
+
+_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+
+
+class ExecutorThread:
+    """The thread of an executor's event loop."""
+
+    def __init__(self, runtime: ExecutorRuntime) -> None:
+        self._thread = threading.Thread(target=self._run, name="jobwheel-executor", daemon=True)
+        self.runtime = runtime
+        self._ready = threading.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop: asyncio.Event | None = None
+        self._error: BaseException | None = None
+        self._on_end: Callable[[], None] | None = None
+
+    @property
+    def alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def start_and_wait(self) -> None:
+        """Start, and return once the runtime has started. Raises what kept it from starting."""
+        self._thread.start()
+        self._ready.wait()
+        if self._error is not None:
+            self._thread.join()
+            raise self._error
+
+    def stop_and_wait(self) -> None:
+        """Let the runtime stop; return when the thread has ended. Raises what went wrong meanwhile."""
+        if self._loop is not None and self._stop is not None and self.alive:
+            try:
+                self._loop.call_soon_threadsafe(self._stop.set)
+            except RuntimeError:
+                log.debug("executor.ended_already")
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+
+    def on_end(self, callback: Callable[[], None]) -> None:
+        """Call back, in this thread, when it ends."""
+        self._on_end = callback
+        if not self.alive:
+            callback()
+
+    def _run(self) -> None:
+        try:
+            with asyncio.Runner(loop_factory=loop_factory()) as runner:
+                runner.run(self._main())
+        except BaseException as error:  # noqa: BLE001 - handed to the thread that waits
+            self._error = error
+        finally:
+            self._ready.set()
+            if self._on_end is not None:
+                self._on_end()
+
+    async def _main(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stop = asyncio.Event()
+        await self.runtime.start()
+        self._ready.set()
+        await self._stop.wait()
+        await self.runtime.stop()
+
+
+class SignalWait:
+    """Waits for a signal. Through a pipe, since a lock could be held by the very code that a signal interrupts."""
+
+    def __init__(self) -> None:
+        self._reader, self._writer = os.pipe()
+        self._former: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            self._former = {number: signal.signal(number, self._on_signal) for number in _SIGNALS}
+        return self
+
+    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
+        self.wake()
+
+    def wake(self) -> None:
+        os.write(self._writer, b"x")
+
+    def until_signal(self) -> None:
+        """Return on the first signal or `wake`. A second signal is handled as it was before."""
+        os.read(self._reader, 1)
+        self._restore()
+
+    def _restore(self) -> None:
+        for number, handler in self._former.items():
+            signal.signal(number, handler)
+        self._former = {}
+
+    def __exit__(self, *_: object) -> None:
+        self._restore()
+        os.close(self._reader)
+        os.close(self._writer)

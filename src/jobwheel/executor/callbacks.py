@@ -1,0 +1,161 @@
+"""Takes results from the spool to an admin."""
+
+import asyncio
+from typing import Final
+
+from jobwheel.executor.admin_client import AdminClient
+from jobwheel.executor.errors import AdminRefusedError
+from jobwheel.executor.ledger import RunLedger
+from jobwheel.executor.spool import Spool
+from jobwheel.executor.spool_segment import SpoolBatch
+from jobwheel.kernel.backoff import Backoff
+from jobwheel.kernel.clock import Clock
+from jobwheel.kernel.logging import get_logger
+from jobwheel.kernel.service import Service
+from jobwheel.wire.errors import UncertainError, UnreachableError
+
+log = get_logger(__name__)
+
+MOST_PER_BATCH: Final = 200
+MOST_BATCH_BYTES: Final = 512 * 1024
+_ADOPT_S: Final = 60.0
+_SYNC_S: Final = 0.1
+_ROUNDS_AT_STOP: Final = 3
+
+
+class CallbackSender(Service):
+    """Sends the oldest results in a batch to the first admin that answers success; only then are they deleted.
+
+    The admin that answered last is asked first. A batch that none took is tried again after a back-off, and is made
+    smaller: a slow admin gets less at once, and one result that an admin chokes on is found. Such a one goes to the
+    end of the spool, so that the others do not wait for it. A result that an admin names as bad in an answer
+    that is a success is done with.
+    """
+
+    def __init__(
+        self,
+        spool: Spool,
+        ledger: RunLedger,
+        admin: AdminClient,
+        admins: tuple[str, ...],
+        clock: Clock,
+        backoff: Backoff | None = None,
+    ) -> None:
+        super().__init__("executor.callbacks", clock)
+        self._spool = spool
+        self._ledger = ledger
+        self._admin = admin
+        self._admins = list(admins)
+        self._backoff = backoff or Backoff(first_s=0.2, most_s=30.0, jitter=0.2)
+        self._some = asyncio.Event()
+        self._unsynced = asyncio.Event()
+        self._retry_now = asyncio.Event()
+        self._drained = asyncio.Event()
+        self._most = MOST_PER_BATCH
+        self._failures = 0
+        self._stopping = False
+
+    async def on_start(self) -> None:
+        self._stopping = False
+        self._some.set()
+        self.supervise("send", self._send_loop)
+        self.supervise("sync", self._sync_loop)
+
+    def notify(self) -> None:
+        """There is a new result. Call from the loop's own thread."""
+        self._some.set()
+        self._unsynced.set()
+
+    def retry_now(self) -> None:
+        """Do not wait for the back-off: an admin has just answered. Call from the loop's own thread."""
+        if self._failures:
+            self._retry_now.set()
+
+    async def flush(self, timeout_s: float) -> None:
+        """Send what there is; give up when the time is over or no admin answers several times running.
+
+        What could not be sent stays in the spool for the next start.
+        """
+        self._stopping = True
+        self._failures = 0
+        self._drained.clear()
+        self._retry_now.set()
+        self._some.set()
+        await self.clock.wait(timeout_s, self._drained)
+        await self.cancel("send")
+        await asyncio.to_thread(self._spool.sync)
+        if left := self._spool.pending:
+            log.warning("callback.left_for_next_start", results=left)
+
+    async def _send_loop(self) -> None:
+        while True:
+            self._some.clear()
+            batch = self._spool.read(self._most, MOST_BATCH_BYTES)
+            if batch is not None:
+                await self._send(batch)
+            else:
+                self._drained.set()
+                if not await self.clock.wait(_ADOPT_S, self._some):
+                    await asyncio.to_thread(self._spool.adopt)
+
+    async def _send(self, batch: SpoolBatch) -> None:
+        if not batch.results or await self._delivered(batch):
+            self._spool.done(batch)
+            self._ledger.report([(result.log_id, result.log_date_time) for result in batch.results])
+            return
+        self._failures += 1
+        if self._stopping and self._failures >= _ROUNDS_AT_STOP:
+            self._drained.set()
+        self._retry_now.clear()
+        await self.clock.wait(self._backoff.delay_s(self._failures), self._retry_now)
+
+    async def _delivered(self, batch: SpoolBatch) -> bool:
+        """Try each admin in turn. True once one has the batch."""
+        refused, uncertain = False, False
+        for admin in list(self._admins):
+            try:
+                envelope = await self._admin.callback(admin, batch.results)
+            except UnreachableError as error:
+                self._report_failure(admin, error)
+            except UncertainError as error:
+                uncertain = True
+                self._report_failure(admin, error)
+            except AdminRefusedError as error:
+                refused = refused or error.readable
+                self._report_failure(admin, error)
+            else:
+                self._succeeded(admin, batch, envelope.msg)
+                return True
+        self._make_smaller(batch, refused=refused, uncertain=uncertain)
+        return False
+
+    def _succeeded(self, admin: str, batch: SpoolBatch, message: str | None) -> None:
+        if self._failures:
+            log.info("callback.regained", admin=admin, waiting=self._spool.pending)
+        self._failures = 0
+        self._most = min(MOST_PER_BATCH, self._most * 2)
+        if self._admins[0] != admin:
+            self._admins.remove(admin)
+            self._admins.insert(0, admin)
+        if message and len(batch.results) and message.lower() != "success":
+            log.warning("callback.answered_with_message", admin=admin, results=len(batch.results), message=message)
+
+    def _report_failure(self, admin: str, error: Exception) -> None:
+        report = log.warning if self._failures == 0 else log.debug
+        report("callback.failed", admin=admin, error=str(error), waiting=self._spool.pending)
+
+    def _make_smaller(self, batch: SpoolBatch, *, refused: bool, uncertain: bool) -> None:
+        if refused and len(batch.results) == 1:
+            log.warning("callback.put_back", log_id=batch.results[0].log_id, reason="no admin takes it at the moment")
+            self._spool.move_to_end(batch)
+        elif refused or uncertain:
+            self._most = max(1, len(batch.results) // 2)
+
+    async def _sync_loop(self) -> None:
+        while True:
+            await self._unsynced.wait()
+            await self.clock.wait(_SYNC_S)
+            self._unsynced.clear()
+            # Most results are with an admin by now; only those that are not are worth a slow write.
+            if self._spool.pending:
+                await asyncio.to_thread(self._spool.sync)

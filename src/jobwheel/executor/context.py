@@ -1,0 +1,143 @@
+"""What a handler knows of its run."""
+
+import contextvars
+import logging
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from jobwheel.executor.errors import NotInJobError
+from jobwheel.executor.log_capture import RunLogger
+from jobwheel.executor.run_log import RunLog
+from jobwheel.wire.messages import FAILURE, SUCCESS, TriggerRequest
+
+_current: contextvars.ContextVar["JobContext"] = contextvars.ContextVar("jobwheel_job_context")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a run ended."""
+
+    code: int
+    message: str | None = None
+
+
+class JobContext:
+    """One run, as its handler sees it. Each run has a context of its own; it may be used from any thread."""
+
+    __slots__ = ("_log", "_outcome", "_request", "_run_log")
+
+    def __init__(self, request: TriggerRequest, run_log: RunLog) -> None:
+        self._request = request
+        self._run_log = run_log
+        self._log: RunLogger | None = None
+        self._outcome: Outcome | None = None
+
+    @staticmethod
+    def current() -> "JobContext":
+        """The context of the run that calls this, from anywhere below its handler.
+
+        It is known in the handler's tasks, and in threads that were started through `contextvars.copy_context().run`
+        or `asyncio.to_thread`.
+
+        Raises:
+            NotInJobError: no run is under way here.
+        """
+        try:
+            return _current.get()
+        except LookupError:
+            raise NotInJobError from None
+
+    @property
+    def job_id(self) -> int:
+        return self._request.job_id
+
+    @property
+    def log_id(self) -> int:
+        """The id of the run."""
+        return self._request.log_id
+
+    @property
+    def parameter(self) -> str:
+        """The job's parameter, empty if there is none."""
+        return self._request.executor_params or ""
+
+    @property
+    def shard_index(self) -> int:
+        """Which part of a broadcast this run is, counted from 0."""
+        return self._request.broadcast_index
+
+    @property
+    def shard_total(self) -> int:
+        """How many parts the broadcast has; 1 when there is no broadcast."""
+        return max(1, self._request.broadcast_total)
+
+    @property
+    def planned_time(self) -> datetime:
+        """The instant that the schedule meant, in UTC; the same over retries.
+
+        Admins of other make do not send it: then this is `trigger_time`.
+        """
+        planned = self._request.scheduled_time
+        return _instant(self._request.log_date_time if planned is msgspec.UNSET else planned)
+
+    @property
+    def trigger_time(self) -> datetime:
+        """The moment of the run's cause, in UTC."""
+        return _instant(self._request.log_date_time)
+
+    @property
+    def trigger_type(self) -> str | None:
+        """Why the run is made: CRON, MANUAL, … None under an admin of other make."""
+        return None if self._request.trigger_type is msgspec.UNSET else self._request.trigger_type
+
+    @property
+    def attempt(self) -> int:
+        """Which try this is, counted from 1. Always 1 under an admin of other make."""
+        return 1 if self._request.attempt is msgspec.UNSET else self._request.attempt
+
+    @property
+    def log(self) -> logging.Logger:
+        """A logger that writes to this run's log, whatever thread uses it."""
+        if self._log is None:
+            self._log = RunLogger(self._run_log)
+        return self._log
+
+    @property
+    def log_path(self) -> Path:
+        """The file of the run's log."""
+        return self._run_log.path
+
+    @property
+    def run_log(self) -> RunLog:
+        """Where `logging` inside the run goes."""
+        return self._run_log
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """What `succeed` or `fail` set, the last of them."""
+        return self._outcome
+
+    def succeed(self, message: str | None = None) -> None:
+        """The run will have succeeded when the handler returns, whatever it returns. An exception still fails it."""
+        self._outcome = Outcome(SUCCESS, message)
+
+    def fail(self, message: str) -> None:
+        """The run will have failed when the handler returns, whatever it returns."""
+        self._outcome = Outcome(FAILURE, message)
+
+    def enter(self) -> None:
+        """Make this the current context. The caller runs inside a `contextvars.Context` made for the run."""
+        _current.set(self)
+
+
+def current_run_log() -> RunLog | None:
+    """The log of the run that calls this; None outside a run."""
+    context = _current.get(None)
+    return None if context is None else context.run_log
+
+
+def _instant(epoch_ms: int) -> datetime:
+    return datetime.fromtimestamp(epoch_ms / 1000, UTC)

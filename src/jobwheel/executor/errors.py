@@ -1,0 +1,85 @@
+"""What can go wrong in an executor, as its users see it."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import ClassVar
+
+from jobwheel.kernel.errors import JobwheelError
+
+
+class SettingError(JobwheelError):
+    """A setting with a value that cannot work."""
+
+    code: ClassVar[str] = "bad_setting"
+
+    def __init__(self, setting: str, value: object, valid: str) -> None:
+        super().__init__(f"setting {setting} is {value!r}, but must be {valid}", field=setting)
+
+
+class HandlerError(JobwheelError):
+    """A job handler that cannot be registered."""
+
+    code: ClassVar[str] = "bad_handler"
+
+    def __init__(self, name: object, what: str) -> None:
+        super().__init__(f"job handler {name!r}: {what}", field="name")
+
+
+class BindError(JobwheelError):
+    """The executor's server cannot listen."""
+
+    code: ClassVar[str] = "cannot_listen"
+
+    def __init__(self, host: str, port: str, reason: str) -> None:
+        super().__init__(
+            f"cannot listen on {host} port {port}: {reason}; choose another `port`, or 0 for the next free one",
+            field="port",
+        )
+
+
+class StorageError(JobwheelError):
+    """The executor's folder cannot be used."""
+
+    code: ClassVar[str] = "log_path_unusable"
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"cannot write to {path}: {reason}; choose another `log_path`", field="log_path")
+
+
+class NotInJobError(JobwheelError):
+    """`JobContext.current()` outside a run."""
+
+    code: ClassVar[str] = "not_in_job"
+
+    def __init__(self) -> None:
+        super().__init__("no run is under way here: a thread sees its starter's run only with contextvars.copy_context")
+
+
+class NotStartedError(JobwheelError):
+    """Something that only a started executor has."""
+
+    code: ClassVar[str] = "not_started"
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what} is known once the executor has started")
+
+
+class AdminRefusedError(JobwheelError):
+    """An admin answered, but not with success.
+
+    `readable` says whether the answer was one of the protocol: if not, the address is likely not an admin's.
+    """
+
+    code: ClassVar[str] = "admin_refused"
+
+    def __init__(self, url: str, status: int, reason: str, *, readable: bool) -> None:
+        super().__init__(f"{url} answered {status}: {reason}")
+        self.url = url
+        self.status = status
+        self.reason = reason
+        self.readable = readable
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names for a message: sorted, or the word for none."""
+    return ", ".join(sorted(names)) or "none"

@@ -1,0 +1,136 @@
+"""One run, from the queue to its result in the spool."""
+
+import contextvars
+import inspect
+import threading
+import traceback
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from jobwheel.executor.context import JobContext, Outcome
+from jobwheel.executor.handler_loop import HandlerLoop
+from jobwheel.executor.run_log import RunLog, RunLogFolder
+from jobwheel.executor.workers import AcceptedRun
+from jobwheel.kernel.clock import Clock
+from jobwheel.wire.messages import FAILURE, SUCCESS, Result
+
+if TYPE_CHECKING:
+    from jobwheel.executor.ledger import RunKey
+
+MOST_MESSAGE_BYTES = 60_000
+_CUT_MARK = " … (cut here)"
+
+Settle = Callable[[Result], None]
+"""Makes a result durable and marks its run as over."""
+
+
+class JobRunner:
+    """Runs handlers and settles what comes of it. Each run is settled once: here, or by `give_up`."""
+
+    def __init__(self, folder: RunLogFolder, settle: Settle, clock: Clock) -> None:
+        self._folder = folder
+        self._settle = settle
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._given_up: set[RunKey] = set()
+
+    def run_one(self, run: AcceptedRun, loop: HandlerLoop) -> None:
+        """Run the handler in this thread. Whatever it does, a result comes of it, and nothing is raised."""
+        request = run.request
+        run_log = RunLog(self._folder.path(request.log_id, request.log_date_time), self._clock)
+        try:
+            run_log.write("INFO", _start_line(run))
+            outcome = self._invoke(run, JobContext(request, run_log), run_log, loop)
+            run_log.write("INFO" if outcome.code == SUCCESS else "ERROR", _end_line(outcome))
+        finally:
+            run_log.close()
+        with self._lock:
+            if run.key in self._given_up:
+                self._given_up.discard(run.key)
+                return
+        self._settle_run(run, outcome)
+
+    def give_up(self, run: AcceptedRun, reason: str, *, running: bool) -> None:
+        """Settle a run as failed that has not begun, or that is `running` and will not be waited for."""
+        if running:
+            with self._lock:
+                self._given_up.add(run.key)
+        request = run.request
+        outcome = Outcome(FAILURE, reason)
+        run_log = RunLog(self._folder.path(request.log_id, request.log_date_time), self._clock)
+        run_log.write("ERROR", _end_line(outcome))
+        run_log.close()
+        self._settle_run(run, outcome)
+
+    def _settle_run(self, run: AcceptedRun, outcome: Outcome) -> None:
+        request = run.request
+        message = None if outcome.message is None else storable(outcome.message)
+        self._settle(Result(request.log_id, request.log_date_time, outcome.code, message))
+
+    def _invoke(self, run: AcceptedRun, context: JobContext, run_log: RunLog, loop: HandlerLoop) -> Outcome:
+        try:
+            # A context of its own, so that nothing a handler sets is seen by the next run of this thread.
+            value = contextvars.copy_context().run(_call, run, context, loop)
+        except BaseException as error:  # noqa: BLE001 - around user code: SystemExit and the like fail the run too
+            run_log.write("ERROR", _traceback(error))
+            return Outcome(FAILURE, _last_line(error))
+        if context.outcome is not None:
+            return context.outcome
+        return Outcome(SUCCESS, _text(value))
+
+
+def _call(run: AcceptedRun, context: JobContext, loop: HandlerLoop) -> Any:
+    context.enter()
+    value = run.handler.call(context)
+    if inspect.isawaitable(value):
+        main = value if inspect.iscoroutine(value) else _awaited(value)
+        return loop.run(main, contextvars.copy_context())
+    return value
+
+
+async def _awaited(value: Any) -> Any:
+    return await value
+
+
+def _start_line(run: AcceptedRun) -> str:
+    request = run.request
+    shard = f", shard {request.broadcast_index} of {request.broadcast_total}" if request.broadcast_total > 1 else ""
+    what = f"job {request.job_id}, run {request.log_id}, handler {run.handler.name}{shard}"
+    return f"start: {what}, parameter: {request.executor_params or ''}"
+
+
+def _end_line(outcome: Outcome) -> str:
+    return f"end: code {outcome.code}" + ("" if outcome.message is None else f", message: {outcome.message}")
+
+
+def _traceback(error: BaseException) -> str:
+    # Without the frames of ours that lead to the handler, which say nothing about the handler.
+    frames = error.__traceback__
+    while frames is not None and frames.tb_frame.f_code.co_filename == __file__:
+        frames = frames.tb_next
+    text = "".join(traceback.format_exception(type(error), error, frames or error.__traceback__))
+    return f"the handler raised an exception\n{text.rstrip()}"
+
+
+def _last_line(error: BaseException) -> str:
+    lines = "".join(traceback.format_exception_only(error)).strip().splitlines()
+    return lines[-1] if lines else type(error).__name__
+
+
+def _text(value: object) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    try:
+        return msgspec.json.encode(value).decode()
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return str(value)
+
+
+def storable(message: str) -> str:
+    """The message as UTF-8 can carry it, cut to what an admin keeps."""
+    data = message.encode(errors="backslashreplace")
+    if len(data) <= MOST_MESSAGE_BYTES:
+        return message if message.isascii() else data.decode()
+    return data[: MOST_MESSAGE_BYTES - len(_CUT_MARK.encode())].decode(errors="ignore") + _CUT_MARK

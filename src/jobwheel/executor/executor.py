@@ -1,0 +1,207 @@
+"""What users hold: an executor with its handlers."""
+
+import asyncio
+import logging
+import os
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from jobwheel.executor.background import ExecutorThread, SignalWait
+from jobwheel.executor.errors import HandlerError, NotStartedError
+from jobwheel.executor.handlers import HandlerFunction, HandlerTable
+from jobwheel.executor.runtime import ExecutorRuntime
+from jobwheel.executor.server import ExecutorApp
+from jobwheel.executor.settings import ExecutorSettings, resolve
+from jobwheel.kernel.clock import Clock, SystemClock
+from jobwheel.kernel.logging import configure, get_logger
+
+log = get_logger(__name__)
+
+Function = TypeVar("Function", bound=HandlerFunction)
+
+_PATHS = ("/beat", "/idleBeat", "/run", "/trigger", "/log")
+
+
+class Executor:
+    """A process's part in the platform: it registers with admins under an app name and runs the jobs they send.
+
+    Arguments go before `JOBWHEEL_EXECUTOR_*` in the environment, and these before the defaults. Making one starts
+    nothing. Its server and its calls live in a thread of their own, each job runs in a thread of its own, so that
+    nothing a handler does stops the heartbeat.
+
+    Args:
+        app_name: the group's name. Empty: nothing is registered.
+        admin: the admins' base URLs; every one is told of this executor.
+        access_token: one, or several during a rotation: all are accepted, the first is sent.
+        address: what to register, if it cannot be found out, such as `http://10.0.0.7:9999/`.
+        ip: what to register, with the port.
+        host: what to listen on. Without a token only loopback is allowed.
+        port: where to listen; 0 or less: the next free port from 9999 up.
+        log_path: the folder of run logs and of results that wait for an admin.
+        dialect: what the admins speak: A (2.2), B (2.3 to 3.4), C (3.5 and later). Jobwheel's speak all of them.
+        options: the rest of `ExecutorSettings`: `heartbeat_s`, `queue_limit`, `timeout_s`, `stop_deadline_s`,
+            `idle_s`, `embedded_server`, `enabled`.
+
+    Raises:
+        SettingError: a setting cannot work; names it and what is valid.
+    """
+
+    def __init__(  # noqa: PLR0913 - what nearly every user sets, by name
+        self,
+        app_name: str | None = None,
+        admin: str | Sequence[str] | None = None,
+        access_token: str | Sequence[str] | None = None,
+        *,
+        address: str | None = None,
+        ip: str | None = None,
+        host: str | None = None,
+        port: int | None = None,
+        log_path: str | Path | None = None,
+        dialect: str | None = None,
+        clock: Clock | None = None,
+        **options: object,
+    ) -> None:
+        arguments = {
+            "app_name": app_name,
+            "admin": admin,
+            "access_token": access_token,
+            "address": address,
+            "ip": ip,
+            "host": host,
+            "port": port,
+            "log_path": log_path,
+            "dialect": dialect,
+            **options,
+        }
+        self.settings: ExecutorSettings = resolve(arguments, os.environ)
+        self._clock = clock or SystemClock()
+        self._handlers = HandlerTable()
+        self._app = ExecutorApp(_PATHS)
+        self._change = threading.Lock()
+        self._thread: ExecutorThread | None = None
+
+    def job(self, name: str) -> Callable[[Function], Function]:
+        """Register the decorated function as the handler `name`; the function itself stays as it is.
+
+        Raises:
+            HandlerError: the name is empty or taken, or the function has parameters that nobody gives it.
+        """
+        if callable(name):
+            raise HandlerError(getattr(name, "__name__", name), 'needs a name: write @executor.job("name")')
+
+        def decorate(function: Function) -> Function:
+            self.register(name, function)
+            return function
+
+        return decorate
+
+    def register(self, name: str, function: HandlerFunction) -> None:
+        """Register a handler: sync or async, taking the `JobContext` or nothing.
+
+        Raises:
+            HandlerError: as for `job`.
+        """
+        self._handlers.register(name, function)
+
+    @property
+    def handlers(self) -> list[str]:
+        """The names of the handlers."""
+        return self._handlers.names
+
+    @property
+    def asgi_app(self) -> ExecutorApp:
+        """The executor's HTTP API, to mount in an application (then with `embedded_server=False` and an `address`)."""
+        return self._app
+
+    @property
+    def started(self) -> bool:
+        thread = self._thread
+        return thread is not None and thread.alive
+
+    @property
+    def instance(self) -> str:
+        """The id of this start.
+
+        Raises:
+            NotStartedError: not started.
+        """
+        return self._runtime("the instance").instance
+
+    @property
+    def port(self) -> int:
+        """Where the server listens.
+
+        Raises:
+            NotStartedError: not started, or without a server.
+        """
+        port = self._runtime("the port").port
+        if port is None:
+            raise NotStartedError("the port of the embedded server")
+        return port
+
+    @property
+    def address(self) -> str | None:
+        """What is registered; None if nothing is.
+
+        Raises:
+            NotStartedError: not started.
+        """
+        return self._runtime("the address").address
+
+    def _runtime(self, what: str) -> ExecutorRuntime:
+        if self._thread is None or not self.started:
+            raise NotStartedError(what)
+        return self._thread.runtime
+
+    async def start(self) -> None:
+        """Start; returns when requests are answered. Again: nothing.
+
+        Raises:
+            BindError: the port is taken.
+            StorageError: the log folder cannot be written.
+        """
+        await asyncio.to_thread(self.start_in_background)
+
+    async def stop(self) -> None:
+        """Stop gracefully; returns when all is over: `stop_deadline_s` at most, and a little for the last results."""
+        await asyncio.to_thread(self.stop_in_background)
+
+    def start_in_background(self) -> None:
+        """As `start`, for who has no event loop."""
+        with self._change:
+            if self.started:
+                return
+            if not self.settings.enabled:
+                log.info("executor.disabled", setting="enabled")
+                return
+            runtime = ExecutorRuntime(self.settings, self._handlers, self._app, self._clock)
+            thread = ExecutorThread(runtime)
+            thread.start_and_wait()
+            self._thread = thread
+
+    def stop_in_background(self) -> None:
+        """As `stop`, for who has no event loop."""
+        with self._change:
+            thread, self._thread = self._thread, None
+            if thread is not None:
+                thread.stop_and_wait()
+
+    def run(self) -> None:
+        """Start, serve until SIGTERM or SIGINT, stop gracefully. A second signal ends the process at once.
+
+        Where the application has set up no logging, the executor's own log goes to standard error.
+
+        Raises:
+            JobwheelError: it cannot start.
+        """
+        if not logging.getLogger().handlers:
+            configure()
+            logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+        with SignalWait() as wait:
+            self.start_in_background()
+            if self._thread is not None:
+                self._thread.on_end(wait.wake)
+            wait.until_signal()
+            self.stop_in_background()

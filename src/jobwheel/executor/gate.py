@@ -1,0 +1,96 @@
+"""Says yes or no to runs."""
+
+import threading
+from dataclasses import dataclass
+
+import msgspec
+
+from jobwheel.executor.errors import StorageError, listed
+from jobwheel.executor.handlers import HandlerTable
+from jobwheel.executor.ledger import RunLedger
+from jobwheel.executor.run_log import RunLogFolder
+from jobwheel.executor.workers import AcceptedRun, WorkerPool
+from jobwheel.wire.messages import Reason, TriggerRequest
+
+BEAN = "BEAN"
+SERIAL_EXECUTION = "SERIAL_EXECUTION"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a run is not taken."""
+
+    message: str
+    reason: Reason | None = None
+
+
+class RunGate:
+    """Accepts runs one at a time, so that two requests for one run cannot both be accepted. Any thread may ask.
+
+    An accepted run has its log file before the caller hears of it: the file outlives the process and tells a later
+    one that the run is known.
+    """
+
+    def __init__(
+        self, instance: str, handlers: HandlerTable, ledger: RunLedger, folder: RunLogFolder, pool: WorkerPool
+    ) -> None:
+        self._instance = instance
+        self._handlers = handlers
+        self._ledger = ledger
+        self._folder = folder
+        self._pool = pool
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def close(self) -> None:
+        """Accept nothing any more. When this returns, everything accepted is in its queue."""
+        with self._lock:
+            self._closed = True
+
+    def submit(self, request: TriggerRequest) -> Refusal | None:
+        """Queue the run; None means accepted."""
+        with self._lock:
+            return self._known(request) or self._unwilling(request) or self._accept(request)
+
+    def _known(self, request: TriggerRequest) -> Refusal | None:
+        """The order matters: a run that is known must never look like one that did not begin."""
+        key = (request.log_id, request.log_date_time)
+        resend = request.resend is True
+        if self._ledger.state(key) or (resend and self._folder.find(*key)):
+            return Refusal(f"run {request.log_id} is known here already, and is not run again", Reason.REPEATED)
+        if resend and request.instance != self._instance:
+            sent_to = "no process" if request.instance is msgspec.UNSET else f"process {request.instance}"
+            return Refusal(
+                f"run {request.log_id} was sent to {sent_to}, but this is process {self._instance}: nothing was run",
+                Reason.INSTANCE,
+            )
+        return None
+
+    def _unwilling(self, request: TriggerRequest) -> Refusal | None:
+        if self._closed:
+            return Refusal("this executor is stopping and takes no more runs", Reason.STOPPING)
+        if request.glue_type != BEAN:
+            return Refusal(f"glueType {request.glue_type} is not supported: {BEAN} handlers run here, scripts do not")
+        strategy = request.executor_block_strategy or SERIAL_EXECUTION
+        if strategy != SERIAL_EXECUTION:
+            return Refusal(f"executorBlockStrategy {strategy} is not supported yet: use {SERIAL_EXECUTION}")
+        if request.executor_timeout > 0:
+            return Refusal(f"executorTimeout {request.executor_timeout} is not supported yet: use 0")
+        if not self._pool.has_room(request.job_id):
+            return Refusal(f"the queue of job {request.job_id} is full", Reason.FULL)
+        return None
+
+    def _accept(self, request: TriggerRequest) -> Refusal | None:
+        name = request.executor_handler or ""
+        handler = self._handlers.get(name)
+        if handler is None:
+            known = listed(self._handlers.names)
+            return Refusal(f"job handler {name!r} is not registered here; registered: {known}", Reason.UNKNOWN_HANDLER)
+        try:
+            self._folder.create(request.log_id, request.log_date_time)
+        except StorageError as error:
+            return Refusal(f"the run's log cannot be made: {error.message}")
+        run = AcceptedRun(request, handler)
+        self._ledger.accept(run.key)
+        self._pool.submit(run)
+        return None

@@ -1,0 +1,74 @@
+"""The event loop of a worker thread, in which its async handlers run."""
+
+import asyncio
+import contextvars
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from jobwheel.kernel.logging import get_logger
+
+log = get_logger(__name__)
+
+
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """The fastest event loop there is: uvloop's where it is installed, else None for the standard one."""
+    try:
+        import uvloop  # noqa: PLC0415 - optional, and not needed by who only imports the SDK
+    except ImportError:
+        return None
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory
+
+
+class HandlerLoop:
+    """An event loop made on first use. A handler that blocks it holds up nothing but its own job.
+
+    Used from one thread. Tasks that a handler leaves behind are cancelled when it returns, as `asyncio.run` does.
+    """
+
+    def __init__(self, owner: str) -> None:
+        self._owner = owner
+        self._runner: asyncio.Runner | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def run(self, main: Coroutine[Any, Any, Any], context: contextvars.Context) -> Any:
+        """Run `main` to its end inside `context` and return what it returns."""
+        if self._runner is None:
+            self._runner = asyncio.Runner(loop_factory=loop_factory())
+            self._runner.get_loop().set_task_factory(self._make_task)
+        try:
+            return self._runner.run(main, context=context)
+        finally:
+            if self._tasks:
+                self._cancel_left(self._runner)
+
+    def _make_task(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        main: Any,
+        **options: Any,
+    ) -> asyncio.Task[Any]:
+        task: asyncio.Task[Any] = asyncio.Task(main, loop=loop, **options)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def _cancel_left(self, runner: asyncio.Runner) -> None:
+        # The handler's own task is done, but its callback runs only when the loop goes on.
+        left = [task for task in self._tasks if not task.done()]
+        self._tasks.clear()
+        if left:
+            log.warning("job.tasks_left_behind", worker=self._owner, tasks=len(left))
+            runner.run(_cancel(left))
+
+    def close(self) -> None:
+        """Close the loop, if there ever was one."""
+        if self._runner is not None:
+            self._runner.close()
+            self._runner = None
+
+
+async def _cancel(tasks: list[asyncio.Task[Any]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,74 @@
+"""The job handlers of an executor, by name."""
+
+import inspect
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from jobwheel.executor.context import JobContext
+from jobwheel.executor.errors import HandlerError
+
+HandlerFunction = Callable[[JobContext], Any] | Callable[[], Any]
+"""Sync or async; takes the context or nothing; a text that it returns becomes the run's message."""
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+@dataclass(frozen=True, slots=True)
+class JobHandler:
+    """A handler and how to call it."""
+
+    name: str
+    function: Callable[..., Any]
+    takes_context: bool
+
+    def call(self, context: JobContext) -> Any:
+        """Call the function. An async one gives back its coroutine."""
+        return self.function(context) if self.takes_context else self.function()
+
+
+class HandlerTable:
+    """The handlers by name. Safe to use from any thread."""
+
+    def __init__(self) -> None:
+        self._handlers: dict[str, JobHandler] = {}
+        self._lock = threading.Lock()
+
+    def register(self, name: str, function: HandlerFunction) -> None:
+        """Add a handler.
+
+        Raises:
+            HandlerError: the name is empty or taken, or the function cannot be called with the context or nothing.
+        """
+        if not name or name != name.strip():
+            raise HandlerError(name, "a name is a text that is not empty and has no spaces around it")
+        handler = JobHandler(name, function, _takes_context(name, function))
+        with self._lock:
+            if name in self._handlers:
+                raise HandlerError(name, "is registered already; each name stands for one handler")
+            self._handlers[name] = handler
+
+    def get(self, name: str) -> JobHandler | None:
+        return self._handlers.get(name)
+
+    @property
+    def names(self) -> list[str]:
+        with self._lock:
+            return sorted(self._handlers)
+
+
+def _takes_context(name: str, function: HandlerFunction) -> bool:
+    if not callable(function):
+        raise HandlerError(name, f"{function!r} cannot be called")
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except ValueError:
+        # Some built-in callables have no signature; they are tried with the context.
+        return True
+    positional = [item for item in parameters if item.kind in _POSITIONAL]
+    needed = [item for item in positional if item.default is item.empty]
+    keywords = [item for item in parameters if item.kind is item.KEYWORD_ONLY and item.default is item.empty]
+    if len(needed) > 1 or keywords:
+        raise HandlerError(name, "takes the context or nothing, but has more parameters without a default")
+    return bool(positional) or any(item.kind is item.VAR_POSITIONAL for item in parameters)

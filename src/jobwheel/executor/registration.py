@@ -1,0 +1,129 @@
+"""Tells the admins that this executor is alive."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from jobwheel.executor.admin_client import AdminClient
+from jobwheel.executor.errors import AdminRefusedError
+from jobwheel.kernel.backoff import Backoff
+from jobwheel.kernel.clock import Clock
+from jobwheel.kernel.logging import get_logger
+from jobwheel.kernel.service import Service
+from jobwheel.wire.errors import UncertainError, UnreachableError
+from jobwheel.wire.messages import WRONG_TOKEN_MESSAGE, Features
+
+log = get_logger(__name__)
+
+_RETRY: Final = Backoff(first_s=1.0, most_s=30.0, jitter=0.2)
+
+
+class Registration(Service):
+    """Beats to every admin, each at its own pace: one that is slow or gone delays none of the others.
+
+    The log tells of changes only: registered, lost, regained; not of each beat.
+    """
+
+    def __init__(
+        self,
+        admin: AdminClient,
+        admins: tuple[str, ...],
+        address: str,
+        features: Callable[[], Features],
+        heartbeat_s: float,
+        clock: Clock,
+        on_contact: Callable[[], None],
+    ) -> None:
+        super().__init__("executor.registration", clock)
+        self._admin = admin
+        self._address = address
+        self._features = features
+        self._heartbeat_s = heartbeat_s
+        self._on_contact = on_contact
+        self._states = {root: _AdminState(root) for root in admins}
+
+    @property
+    def registered(self) -> list[str]:
+        """The admins that answered the last beat with success."""
+        return [state.root for state in self._states.values() if state.registered]
+
+    async def on_start(self) -> None:
+        for state in self._states.values():
+            self.supervise(state.root, _beating(self, state))
+
+    async def on_stop(self) -> None:
+        for root in self._states:
+            await self.cancel(root)
+        await asyncio.gather(*(self._remove(state) for state in self._states.values()))
+
+    async def beat_for_ever(self, state: "_AdminState") -> None:
+        """Beat to one admin until cancelled."""
+        while True:
+            await self._beat(state)
+            delay_s = self._heartbeat_s
+            if state.failures:
+                delay_s = min(delay_s, _RETRY.delay_s(state.failures))
+            await self.clock.wait(delay_s)
+
+    async def _beat(self, state: "_AdminState") -> None:
+        try:
+            await self._admin.register(state.root, self._address, self._features())
+        except (UnreachableError, UncertainError) as error:
+            state.failed(str(error))
+        except AdminRefusedError as error:
+            state.failed(f"{error}{_advice(error)}")
+        else:
+            state.succeeded(self._address)
+            self._on_contact()
+
+    async def _remove(self, state: "_AdminState") -> None:
+        if not state.reached:
+            return
+        try:
+            await self._admin.remove(state.root, self._address)
+        except (UnreachableError, UncertainError, AdminRefusedError) as error:
+            log.warning("executor.not_removed", admin=state.root, error=str(error))
+        else:
+            log.info("executor.removed", admin=state.root, address=self._address)
+
+
+class _AdminState:
+    """What is known of one admin."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self.registered = False
+        self.reached = False
+        self.failures = 0
+        self._reason: str | None = None
+
+    def succeeded(self, address: str) -> None:
+        if not self.registered:
+            log.info("executor.regained" if self.reached else "executor.registered", admin=self.root, address=address)
+        self.registered = self.reached = True
+        self.failures = 0
+        self._reason = None
+
+    def failed(self, reason: str) -> None:
+        if self.registered:
+            log.warning("executor.registration_lost", admin=self.root, reason=reason)
+        elif reason != self._reason:
+            log.error("executor.not_registered", admin=self.root, reason=reason)
+        self.registered = False
+        self.failures += 1
+        self._reason = reason
+
+
+def _beating(registration: Registration, state: _AdminState) -> "Callable[[], asyncio.Future[None]]":
+    def main() -> "asyncio.Future[None]":
+        return asyncio.ensure_future(registration.beat_for_ever(state))
+
+    return main
+
+
+def _advice(error: AdminRefusedError) -> str:
+    if error.readable and WRONG_TOKEN_MESSAGE.rstrip(".") in error.reason:
+        return "; compare access_token with the admin's"
+    if error.readable:
+        return "; does the admin have a group of this app name?"
+    return ""

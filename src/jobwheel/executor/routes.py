@@ -1,0 +1,118 @@
+"""The HTTP API that admins call."""
+
+import asyncio
+from collections.abc import Mapping
+
+from jobwheel.executor.gate import RunGate
+from jobwheel.executor.ledger import RunLedger, RunState
+from jobwheel.executor.log_reader import RunLogReader, missing_page
+from jobwheel.executor.run_log import RunLogFolder, is_storable
+from jobwheel.executor.workers import WorkerPool
+from jobwheel.kernel.logging import get_logger
+from jobwheel.wire.codec import decode, encode_envelope
+from jobwheel.wire.dialects import decode_log_query
+from jobwheel.wire.errors import MalformedMessageError
+from jobwheel.wire.messages import (
+    FAILURE,
+    SUCCESS,
+    TOKEN_HEADER,
+    WRONG_TOKEN_MESSAGE,
+    JobQuery,
+    LogPage,
+    LogQuery,
+    TriggerRequest,
+)
+from jobwheel.wire.server import Handler, WireRequest
+from jobwheel.wire.tokens import AccessTokens
+
+log = get_logger(__name__)
+
+_MOST_LOG_ID = 2**63 - 1
+
+
+class ExecutorRoutes:
+    """Answers each request with an envelope; whoever has not the token gets nothing else."""
+
+    def __init__(
+        self,
+        instance: str,
+        tokens: AccessTokens,
+        gate: RunGate,
+        pool: WorkerPool,
+        ledger: RunLedger,
+        folder: RunLogFolder,
+    ) -> None:
+        self._instance = instance
+        self._tokens = tokens
+        self._gate = gate
+        self._pool = pool
+        self._ledger = ledger
+        self._folder = folder
+        self._reader = RunLogReader()
+
+    def table(self) -> Mapping[str, Handler]:
+        """The handlers by path, each behind the token check."""
+        run = self._guarded(self.run)
+        return {
+            "/beat": self._guarded(self.beat),
+            "/idleBeat": self._guarded(self.idle_beat),
+            "/run": run,
+            "/trigger": run,
+            "/log": self._guarded(self.log),
+        }
+
+    def _guarded(self, handler: Handler) -> Handler:
+        async def guarded(request: WireRequest) -> bytes:
+            if not self._tokens.accepts(request.header(TOKEN_HEADER)):
+                log.warning("executor.wrong_token", path=request.path, client=request.client)
+                return encode_envelope(FAILURE, WRONG_TOKEN_MESSAGE, instance=self._instance)
+            try:
+                return await handler(request)
+            except MalformedMessageError as error:
+                log.warning("executor.malformed_request", path=request.path, client=request.client, error=error.message)
+                return encode_envelope(FAILURE, error.message, instance=self._instance)
+
+        return guarded
+
+    async def beat(self, _: WireRequest) -> bytes:
+        return encode_envelope(SUCCESS, instance=self._instance)
+
+    async def idle_beat(self, request: WireRequest) -> bytes:
+        job_id = decode(request.body, JobQuery).job_id
+        if self._pool.is_idle(job_id):
+            return encode_envelope(SUCCESS, instance=self._instance)
+        return encode_envelope(FAILURE, f"job {job_id} is running or queued here", instance=self._instance)
+
+    async def run(self, request: WireRequest) -> bytes:
+        trigger = decode(request.body, TriggerRequest)
+        _check_run(trigger.log_id, trigger.log_date_time)
+        refusal = self._gate.submit(trigger)
+        if refusal is None:
+            return encode_envelope(SUCCESS, instance=self._instance)
+        log.info("run.refused", job_id=trigger.job_id, log_id=trigger.log_id, reason=refusal.message)
+        return encode_envelope(FAILURE, refusal.message, instance=self._instance, reason=refusal.reason)
+
+    async def log(self, request: WireRequest) -> bytes:
+        query = decode_log_query(request.body)
+        _check_run(query.log_id, query.log_date_time)
+        # Off the loop: finding a late line of a big file takes a while.
+        page = await asyncio.to_thread(self._read_log, query)
+        return encode_envelope(SUCCESS, value=page, instance=self._instance)
+
+    def _read_log(self, query: LogQuery) -> LogPage:
+        # Looked up before the file is read: what is written in between must not be missed.
+        over = self._ledger.state((query.log_id, query.log_date_time)) is not RunState.OPEN
+        path = self._folder.find(query.log_id, query.log_date_time)
+        if path is None:
+            return missing_page(query.from_line, query.log_id)
+        try:
+            return self._reader.read(path, query.from_line, over=over)
+        except FileNotFoundError:
+            return missing_page(query.from_line, query.log_id)
+
+
+def _check_run(log_id: int, log_date_time: int) -> None:
+    if not -_MOST_LOG_ID <= log_id <= _MOST_LOG_ID:
+        raise MalformedMessageError("is out of range", field="logId")
+    if not is_storable(log_date_time):
+        raise MalformedMessageError("is out of range", field="logDateTime")

@@ -1,0 +1,241 @@
+"""Results on the disk until an admin has them.
+
+Each process has a folder of its own, `{root}/{instance}`, under a file lock that ends with the process. A process
+that starts (or has nothing to do) adopts the folders whose process is gone.
+"""
+
+import errno
+import fcntl
+import os
+import threading
+from collections import deque
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jobwheel.executor.errors import StorageError
+from jobwheel.executor.spool_segment import MemorySegment, Segment, SegmentFile, SpoolBatch
+from jobwheel.kernel.logging import get_logger
+from jobwheel.wire.messages import Result
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+log = get_logger(__name__)
+
+SEGMENT_BYTES = 1024 * 1024
+_LOCK_NAME = "lock"
+_LOCK_TRIES = 100
+
+
+class Spool:
+    """A queue of results that survives the process. The oldest is read first; memory is bounded by what is read.
+
+    `put` may be called from any thread, the rest by one reader at a time. A result that is put is safe from a crash of
+    the process at once, and from a crash of the machine after the next `sync`. While the disk refuses to write,
+    results are kept in memory, and are sent like the others.
+    """
+
+    def __init__(self, root: Path, instance: str, segment_bytes: int = SEGMENT_BYTES) -> None:
+        self._root = root
+        self._folder = root / instance
+        self._segment_bytes = segment_bytes
+        self._lock = threading.Lock()
+        self._segments: deque[Segment] = deque()
+        self._active: SegmentFile | None = None
+        self._memory: MemorySegment | None = None
+        self._locks: dict[Path, int] = {}
+        self._made = 0
+        self.on_put: Callable[[], None] = _nothing
+        """Called after each `put`, in its thread."""
+
+    @property
+    def pending(self) -> int:
+        """How many results wait."""
+        with self._lock:
+            return sum(segment.pending for segment in self._segments)
+
+    def open(self) -> None:
+        """Make the folder and adopt what processes that are gone have left.
+
+        Raises:
+            StorageError: the folder cannot be made.
+        """
+        try:
+            self._locks[self._folder] = _make_and_lock(self._folder)
+        except OSError as error:
+            raise StorageError(self._folder, error.strerror or str(error)) from error
+        self.adopt()
+
+    def adopt(self) -> int:
+        """Take over the spools of processes that are gone; returns how many results that brought."""
+        adopted = 0
+        for folder in sorted(self._root.iterdir()):
+            if folder not in self._locks and folder.is_dir():
+                adopted += self._adopt_folder(folder)
+        return adopted
+
+    def _adopt_folder(self, folder: Path) -> int:
+        try:
+            descriptor = _lock(folder)
+        except OSError:
+            return 0  # its process lives
+        segments = _load_all(folder)
+        pending = sum(segment.pending for segment in segments)
+        if pending:
+            log.info("spool.adopted", folder=folder, results=pending)
+        with self._lock:
+            self._locks[folder] = descriptor
+            self._segments.extendleft(reversed(segments))
+            if not segments:
+                self._leave(folder)
+        self._drop_finished()
+        return pending
+
+    def put(self, result: Result) -> None:
+        """Keep a result. Never raises: a disk that refuses is reported, and the result is kept in memory."""
+        with self._lock:
+            try:
+                self._writable().append(result)
+            except OSError as error:
+                self._put_into_memory(result, error)
+        self.on_put()
+
+    def _writable(self) -> SegmentFile:
+        if self._active is None or self._active.size >= self._segment_bytes:
+            self._made += 1
+            active = SegmentFile.create(self._folder / f"{self._made:08d}.spool")
+            # Only then, so that a disk that refuses changes nothing here.
+            self._active = active
+            self._segments.append(active)
+        return self._active
+
+    def _put_into_memory(self, result: Result, error: OSError) -> None:
+        if self._memory is None or self._memory not in self._segments:
+            log.error("spool.cannot_write", folder=self._folder, error=str(error), kept="in memory")
+            self._memory = MemorySegment()
+            self._segments.append(self._memory)
+        self._memory.append(result)
+
+    def read(self, most: int, most_bytes: int) -> SpoolBatch | None:
+        """The oldest results, at most `most` and about `most_bytes`, at least one; None if nothing waits."""
+        self._drop_finished()
+        with self._lock:
+            for segment in self._segments:
+                if segment.pending:
+                    return segment.read(most, most_bytes)
+        return None
+
+    def done(self, batch: SpoolBatch) -> None:
+        """An admin has the results of a batch, which was the last one read."""
+        with self._lock:
+            batch.segment.done(batch)
+        self._drop_finished()
+
+    def move_to_end(self, batch: SpoolBatch) -> None:
+        """Let the others go before the results of a batch, which was the last one read."""
+        for result in batch.results:
+            self.put(result)
+        self.done(batch)
+
+    def sync(self) -> None:
+        """Make everything put so far safe from a crash of the machine. Slow: call it off the event loop."""
+        with self._lock:
+            active = self._active
+            descriptor = active.duplicate() if active is not None and active.pending else -1
+        if descriptor >= 0:
+            try:
+                os.fsync(descriptor)
+            except OSError as error:
+                log.warning("spool.cannot_sync", folder=self._folder, error=str(error))
+            finally:
+                os.close(descriptor)
+
+    def close(self) -> None:
+        """Close the files. What is left waits for the next process."""
+        with self._lock:
+            self._drop_locked(keep_active=False)
+            for segment in self._segments:
+                segment.close()
+            self._segments.clear()
+            self._active = None
+            for folder in list(self._locks):
+                self._leave(folder)
+
+    def _drop_finished(self) -> None:
+        with self._lock:
+            self._drop_locked(keep_active=True)
+
+    def _drop_locked(self, *, keep_active: bool) -> None:
+        while self._segments and not self._segments[0].pending:
+            segment = self._segments[0]
+            if segment is self._active and keep_active:
+                return
+            self._segments.popleft()
+            segment.delete()
+            if segment is self._active:
+                self._active = None
+            self._leave_if_empty(segment)
+
+    def _leave_if_empty(self, segment: Segment) -> None:
+        folder = segment.folder
+        if folder is None or folder == self._folder or folder not in self._locks:
+            return
+        if not any(other.folder == folder for other in self._segments):
+            self._leave(folder)
+
+    def _leave(self, folder: Path) -> None:
+        """Give the folder's lock back; the folder goes too if nothing is left in it."""
+        try:
+            if not any(folder.glob("*.spool")):
+                (folder / _LOCK_NAME).unlink(missing_ok=True)
+                folder.rmdir()
+        except OSError as error:
+            log.warning("spool.cannot_remove", folder=folder, error=str(error))
+        os.close(self._locks.pop(folder))
+
+
+def _load_all(folder: Path) -> list[SegmentFile]:
+    segments: list[SegmentFile] = []
+    for path in sorted(folder.glob("*.spool")):
+        try:
+            segments.append(SegmentFile.load(path))
+        except OSError as error:
+            log.warning("spool.cannot_read", file=path, error=str(error))
+    return segments
+
+
+def _make_and_lock(folder: Path) -> int:
+    """Make a folder and lock it.
+
+    Raises:
+        OSError: it cannot be made or locked.
+    """
+    for _ in range(_LOCK_TRIES):
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            return _lock(folder)
+        except (BlockingIOError, FileNotFoundError):
+            continue  # a process that looks for folders to adopt has it for a moment, and may remove it
+    return _lock(folder)
+
+
+def _lock(folder: Path) -> int:
+    """Lock a folder for as long as the descriptor is open.
+
+    Raises:
+        OSError: another process has it.
+    """
+    path = folder / _LOCK_NAME
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(descriptor).st_ino != path.stat().st_ino:
+            raise FileNotFoundError(errno.ENOENT, "removed meanwhile", str(path))
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _nothing() -> None:
+    pass
