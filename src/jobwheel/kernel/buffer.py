@@ -32,8 +32,7 @@ class BatchingBuffer(Service, Generic[Item]):
     `flush` owns a batch until it returns. If it raises, the batch is tried again whole `whole_tries` times with a
     back-off, then item by item, so that one bad item costs only itself; an item that fails alone goes to `reject`.
     `is_outage` says of an error that no item is to blame for it (the database is away): then the whole batch is tried
-    again for as long as it takes. `stop` drains what waits; during an outage it gives up after `drain_s` and
-    rejects the rest.
+    again for as long as it takes. `stop` drains what waits; it gives up after `drain_s` and rejects the rest.
     """
 
     def __init__(
@@ -56,6 +55,7 @@ class BatchingBuffer(Service, Generic[Item]):
         self._full = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
+        self._draining = False
 
     def __len__(self) -> int:
         """How many items wait, without those being flushed."""
@@ -74,14 +74,13 @@ class BatchingBuffer(Service, Generic[Item]):
         await self._idle.wait()
 
     async def on_start(self) -> None:
+        self._draining = False
         self.supervise("flush", self._loop)
 
     async def on_stop(self) -> None:
+        self._draining = True
         self._full.set()
-        try:
-            async with asyncio.timeout(self._limits.drain_s):
-                await self._idle.wait()
-        except TimeoutError:
+        if not await self.clock.wait(self._limits.drain_s, self._idle):
             await self.cancel("flush")
             self._give_up()
 
@@ -89,6 +88,7 @@ class BatchingBuffer(Service, Generic[Item]):
         log.error("buffer.gave_up", buffer=self.name, items=len(self._items))
         while self._items:
             self._reject(self._items.popleft(), TimeoutError(f"{self.name} could not be drained before the stop"))
+        self._settle_idle()
 
     async def _loop(self) -> None:
         while True:
@@ -102,35 +102,43 @@ class BatchingBuffer(Service, Generic[Item]):
 
     async def _flush_next(self) -> None:
         batch = [self._items.popleft() for _ in range(min(len(self._items), self._limits.most_items))]
-        if len(self._items) < self._limits.most_items:
+        if len(self._items) < self._limits.most_items and not self._draining:
             self._full.clear()
         try:
             await self._flush_surely(batch)
-        except asyncio.CancelledError:
+        finally:
+            # What is still in the batch was neither flushed nor rejected: the stop came, or `reject` itself failed.
             self._items.extendleft(reversed(batch))
-            raise
         if not self._items:
-            self._some.clear()
-            self._idle.set()
+            self._settle_idle()
+
+    def _settle_idle(self) -> None:
+        self._some.clear()
+        self._full.clear()
+        self._idle.set()
 
     async def _flush_surely(self, batch: list[Item]) -> None:
-        failures = 0
+        """Flush or reject each item, and take it out of the batch."""
+        if await self._try(batch, self._limits.whole_tries) is None:
+            batch.clear()
+        while batch:
+            error = await self._try(batch[:1], 1)
+            item = batch.pop(0)
+            if error is not None:
+                self._reject(item, error)
+
+    async def _try(self, items: list[Item], tries: int) -> Exception | None:
+        """Flush until it works (None), or has failed `tries` times: the last error. Outages do not count."""
+        rounds = failures = 0
         while True:
             try:
-                await self._flush(batch)
+                await self._flush(tuple(items))
             except Exception as error:  # noqa: BLE001 - whatever went wrong, the items must not be lost
-                failures += 1
-                log.warning("buffer.flush_failed", buffer=self.name, items=len(batch), error=repr(error))
-                if not self._is_outage(error) and failures >= self._limits.whole_tries:
-                    break
-                await self.clock.wait(self._backoff.delay_s(failures))
+                log.warning("buffer.flush_failed", buffer=self.name, items=len(items), error=repr(error))
+                rounds += 1
+                failures += not self._is_outage(error)
+                if failures >= tries:
+                    return error
             else:
-                return
-        await self._flush_one_by_one(batch)
-
-    async def _flush_one_by_one(self, batch: list[Item]) -> None:
-        for item in batch:
-            try:
-                await self._flush([item])
-            except Exception as error:  # noqa: BLE001 - this item is the bad one; the others go on
-                self._reject(item, error)
+                return None
+            await self.clock.wait(self._backoff.delay_s(rounds))

@@ -22,7 +22,7 @@ class FakeClock:
         self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
 
     def now(self) -> int:
-        return int(self._wall_ms)
+        return round(self._wall_ms)
 
     def monotonic(self) -> float:
         return self._monotonic_s
@@ -58,11 +58,11 @@ class FakeClock:
         await settle()
         while self._sleepers and self._sleepers[0][0] <= target:
             due, _, sleeper = heapq.heappop(self._sleepers)
-            self._pass(max(0.0, due - self._monotonic_s))
+            self._pass_until(max(due, self._monotonic_s))
             if not sleeper.done():
                 sleeper.set_result(None)
                 await settle()
-        self._pass(target - self._monotonic_s)
+        self._pass_until(target)
         await settle()
 
     def step(self, seconds: float) -> None:
@@ -74,10 +74,12 @@ class FakeClock:
         self._wall_ms += seconds * 1000
         self._boot_s += seconds
 
-    def _pass(self, seconds: float) -> None:
+    def _pass_until(self, monotonic_s: float) -> None:
+        seconds = monotonic_s - self._monotonic_s
         self._wall_ms += seconds * 1000
-        self._monotonic_s += seconds
         self._boot_s += seconds
+        # Set, not added to: a sleeper must not wake a rounding error before its time.
+        self._monotonic_s = monotonic_s
 
 
 async def _until_set(event: asyncio.Event) -> None:

@@ -106,7 +106,9 @@ class _JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         entry: dict[str, object] = {"time": _timestamp(record), "level": record.levelname, "logger": record.name}
         entry["event"] = getattr(record, "jobwheel_event", None) or record.getMessage()
-        entry.update(getattr(record, "jobwheel_fields", {}))
+        for name, value in getattr(record, "jobwheel_fields", {}).items():
+            # A field never stands in for one of the line's own.
+            entry[f"{name}_" if name in entry else name] = value
         if record.exc_info:
             entry["traceback"] = self.formatException(record.exc_info)
         return json.dumps(entry, ensure_ascii=False, default=str)

@@ -17,7 +17,8 @@ class Secret:
 
     def matches(self, candidate: str) -> bool:
         """Compare in a time that does not depend on how much of the text agrees."""
-        return hmac.compare_digest(self._value.encode(), candidate.encode(errors="surrogateescape"))
+        # Settings and headers may hold bytes that are no UTF-8, as lone surrogates: they compare like any others.
+        return hmac.compare_digest(self._value.encode(errors="surrogatepass"), candidate.encode(errors="surrogatepass"))
 
     def __repr__(self) -> str:
         return "***"

@@ -73,7 +73,12 @@ class Service:
         """Run `main` as a named task until it returns or the service stops.
 
         A crash is logged and counted, and `main` is started again after a back-off.
+
+        Raises:
+            RuntimeError: a task of that name still runs.
         """
+        if name in self._tasks and not self._tasks[name].done():
+            raise RuntimeError(f"{self.name} already runs a task named {name}")
         task = asyncio.create_task(self._supervised(name, main, backoff or Backoff()), name=f"{self.name}.{name}")
         self._tasks[name] = task
 
@@ -89,7 +94,10 @@ class Service:
         while True:
             try:
                 await main()
-            except Exception:
+            except (Exception, asyncio.CancelledError):
+                if _is_cancelled():
+                    raise
+                # A cancellation that nobody asked this task for comes from something it waited for: a crash as well.
                 failures += 1
                 self.crashes[name] += 1
                 log.exception("service.task_crashed", service=self.name, task=name, crashes=self.crashes[name])
@@ -103,6 +111,11 @@ class Service:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _is_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 class ServiceGroup(Service):
