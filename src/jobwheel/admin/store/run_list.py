@@ -38,6 +38,18 @@ def list_runs(connection: Connection, wanted: RunFilter, before_id: int | None, 
     return [_run(row) for row in connection.execute(_filtered(query, wanted))]
 
 
+def last_planned(connection: Connection, job_id: JobId) -> int | None:
+    """The planned time of a job's newest schedule-caused run, epoch milliseconds."""
+    by_schedule = [each.value for each in TriggerType if each.by_schedule]
+    query = (
+        select(job_log.c.planned_ms)
+        .where(job_log.c.job_id == job_id, job_log.c.trigger_type.in_(by_schedule))
+        .order_by(job_log.c.id.desc())
+        .limit(1)
+    )
+    return connection.execute(query).scalar()
+
+
 def delete_runs_of_job(connection: Connection, job_id: JobId, limit: int) -> int:
     """Remove up to `limit` run rows of a job that is gone; says how many it removed."""
     chosen = select(job_log.c.id).where(job_log.c.job_id == job_id).order_by(job_log.c.id).limit(limit)

@@ -1,0 +1,61 @@
+"""The events of a job's changes: what was before, what is after, what was taken back."""
+
+from collections.abc import Sequence
+from dataclasses import fields
+from enum import Enum
+
+from jobwheel.admin.domain.event import EventKind, NewEvent
+from jobwheel.admin.domain.job import Job, JobSettings
+from jobwheel.admin.services.job_plan import MOST_COUNTED, Missed
+from jobwheel.admin.store.runs import RemovedRun
+
+_MOST_LISTED = 100
+
+
+def settings_details(settings: JobSettings) -> dict[str, object]:
+    """All settings of a job, as JSON values."""
+    return {each.name: _json(getattr(settings, each.name)) for each in fields(settings)}
+
+
+def changes_event(old: Job, new: Job, actor: str, at_ms: int) -> NewEvent:
+    """An edit: the fields that changed, before and after."""
+    before, after = settings_details(old.settings), settings_details(new.settings)
+    before["running"], after["running"] = old.running, new.running
+    changed = [name for name in before if before[name] != after[name]]
+    details = {
+        "before": {name: before[name] for name in changed},
+        "after": {name: after[name] for name in changed},
+    }
+    return NewEvent(EventKind.JOB_UPDATED, at_ms, actor, new.settings.group_id, new.id, None, details)
+
+
+def removed_event(job: Job, removed: Sequence[RemovedRun], actor: str, at_ms: int, cause: str) -> list[NewEvent]:
+    """The runs that were pending and are not any more; nothing if there were none."""
+    if not removed:
+        return []
+    details = {
+        "cause": cause,
+        "count": len(removed),
+        "runs": [{"id": each.id, "planned_ms": each.planned_ms} for each in removed[:_MOST_LISTED]],
+    }
+    return [NewEvent(EventKind.RUN_REMOVED, at_ms, actor, job.settings.group_id, job.id, None, details)]
+
+
+def missed_event(job: Job, missed: Missed | None, actor: str, at_ms: int, cause: str) -> list[NewEvent]:
+    """Instants that had come, were not claimed yet, and will not run because of an edit or a stop."""
+    if missed is None:
+        return []
+    details = {
+        "count": min(missed.count, MOST_COUNTED),
+        "more": missed.count > MOST_COUNTED,
+        "first_ms": missed.first_ms,
+        "last_ms": missed.last_ms,
+        "done": f"dropped by {cause}",
+    }
+    return [NewEvent(EventKind.JOB_MISFIRED, at_ms, actor, job.settings.group_id, job.id, None, details)]
+
+
+def _json(value: object) -> object:
+    if isinstance(value, Enum):
+        return value.value
+    return list(value) if isinstance(value, tuple) else value

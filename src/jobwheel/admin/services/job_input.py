@@ -1,0 +1,153 @@
+"""A job's fields as people give them: each checked, named when it is wrong."""
+
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import Any, Final, TypeVar
+
+from jobwheel.admin.domain.ids import GroupId, JobId
+from jobwheel.admin.domain.job import JobSettings
+from jobwheel.admin.domain.policies import BlockStrategy, GlueType, MisfireStrategy, RouteStrategy
+from jobwheel.admin.services.errors import InvalidFieldError, NotSupportedYetError
+from jobwheel.admin.services.texts import checked_text
+from jobwheel.schedule import ScheduleType
+
+Choice = TypeVar("Choice", bound=StrEnum)
+
+MOST_PARAMETER_BYTES: Final = 65_535
+"""What a TEXT column of the smallest of the databases holds."""
+
+_MOST_TAGS_TEXT: Final = 255
+
+SUPPORTED_MISFIRES: Final = (MisfireStrategy.DO_NOTHING, MisfireStrategy.FIRE_ONCE_NOW)
+SUPPORTED_ROUTES: Final = (RouteStrategy.FIRST, RouteStrategy.LAST, RouteStrategy.ROUND, RouteStrategy.RANDOM)
+SUPPORTED_BLOCKS: Final = (BlockStrategy.SERIAL_EXECUTION,)
+SUPPORTED_GLUE_TYPES: Final = (GlueType.BEAN,)
+
+
+def read_changes(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of `JobSettings` from fields of the API, whose JSON types have been checked.
+
+    Raises:
+        InvalidFieldError: a value that the field cannot hold.
+        NotSupportedYetError: a value that this version cannot honour.
+    """
+    return {name: _READERS[name](name, value) for name, value in given.items()}
+
+
+def read_settings(given: Mapping[str, Any]) -> JobSettings:
+    """The settings of a new job, with the defaults for what is not given.
+
+    Raises:
+        InvalidFieldError: a value that the field cannot hold, or a field that is missing.
+        NotSupportedYetError: a value that this version cannot honour.
+    """
+    for name in ("group_id", "name", "schedule_type"):
+        if name not in given:
+            raise InvalidFieldError(name, "is required")
+    defaults = {"author": "", "schedule_conf": "", "handler": ""}
+    settings = JobSettings(**{**defaults, **read_changes(given)})
+    check_whole(settings)
+    return settings
+
+
+def check_whole(settings: JobSettings) -> None:
+    """Check what one field alone cannot tell.
+
+    Raises:
+        InvalidFieldError: fields that do not go together.
+    """
+    if settings.glue_type is GlueType.BEAN and not settings.handler.strip():
+        raise InvalidFieldError("handler", "is required for glue_type BEAN: the name of a handler of the executor")
+    if settings.anchor_ms is not None and settings.schedule_type is not ScheduleType.FIX_RATE:
+        raise InvalidFieldError("anchor_at", f"has a meaning for FIX_RATE alone, not for {settings.schedule_type}")
+
+
+def checked_parameter(field: str, text: str) -> str:
+    """A job's or a run's parameter.
+
+    Raises:
+        InvalidFieldError: it is too long, or holds a character that cannot be stored.
+    """
+    checked_text(field, text, MOST_PARAMETER_BYTES, lines=True)
+    size = len(text.encode())
+    if size > MOST_PARAMETER_BYTES:
+        raise InvalidFieldError(field, f"has {size} bytes in UTF-8, at most {MOST_PARAMETER_BYTES} are allowed")
+    return text
+
+
+def read_choice(field: str, value: str, choices: type[Choice]) -> Choice:
+    """One of the names of an enumeration.
+
+    Raises:
+        InvalidFieldError: none of them; names them all.
+    """
+    if value in set(choices):
+        return choices(value)
+    raise InvalidFieldError(field, f"{value[:50]!r} is not one of {', '.join(choices)}")
+
+
+def _text(most: int, *, least: int = 0) -> Callable[[str, Any], str]:
+    return lambda field, value: checked_text(field, value, most, least=least)
+
+
+def _optional_text(most: int) -> Callable[[str, Any], str | None]:
+    return lambda field, value: None if value is None else checked_text(field, value, most, least=1)
+
+
+def _choice(choices: type[Choice], supported: tuple[Choice, ...] | None = None) -> Callable[[str, Any], Choice]:
+    def read(field: str, value: Any) -> Choice:
+        choice = read_choice(field, value, choices)
+        if supported is not None and choice not in supported:
+            raise NotSupportedYetError(field, choice, supported)
+        return choice
+
+    return read
+
+
+def _zero(field: str, value: Any) -> int:
+    if value < 0:
+        raise InvalidFieldError(field, f"{value} is less than 0")
+    if value > 0:
+        raise NotSupportedYetError(field, value, ("0",))
+    return 0
+
+
+def _children(field: str, value: Any) -> tuple[JobId, ...]:
+    if value:
+        raise NotSupportedYetError(field, value, ("an empty list",))
+    return ()
+
+
+def _tags(field: str, value: Any) -> tuple[str, ...]:
+    tags = []
+    for item in value:
+        tag = checked_text(field, item, _MOST_TAGS_TEXT, least=1).strip()
+        if "," in tag:
+            raise InvalidFieldError(field, f"{tag!r} holds a comma, which separates tags")
+        if tag not in tags:
+            tags.append(tag)
+    checked_text(field, ",".join(tags), _MOST_TAGS_TEXT)
+    return tuple(tags)
+
+
+_READERS: Final[Mapping[str, Callable[[str, Any], Any]]] = {
+    "group_id": lambda _, value: GroupId(value),
+    "name": _text(255, least=1),
+    "author": _text(64),
+    "alarm_email": _text(255),
+    "schedule_type": _choice(ScheduleType),
+    "schedule_conf": _text(128),
+    "time_zone": _optional_text(64),
+    "anchor_ms": lambda _, value: value,
+    "misfire_strategy": _choice(MisfireStrategy, SUPPORTED_MISFIRES),
+    "route_strategy": _choice(RouteStrategy, SUPPORTED_ROUTES),
+    "handler": _text(255),
+    "parameter": checked_parameter,
+    "block_strategy": _choice(BlockStrategy, SUPPORTED_BLOCKS),
+    "timeout_s": _zero,
+    "retry_count": _zero,
+    "glue_type": _choice(GlueType, SUPPORTED_GLUE_TYPES),
+    "child_job_ids": _children,
+    "key": _optional_text(128),
+    "tags": _tags,
+}
