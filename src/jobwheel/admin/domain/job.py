@@ -75,4 +75,3 @@ class DispatchJob:
     block_strategy: str
     timeout_s: int
     glue_type: str
-    glue_updated_ms: int

@@ -1,0 +1,194 @@
+"""Pending runs: written by their causes, read by the feeder, removed by stop, edit and delete."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, Row, delete, select, update
+
+from jobwheel.admin.domain.ids import GroupId, JobId, NodeId, RunId
+from jobwheel.admin.domain.job import DispatchJob
+from jobwheel.admin.domain.run import NewRun, PendingRun, Phase, TriggerType
+from jobwheel.admin.store.dialects import statements
+from jobwheel.admin.store.tables import job_info, job_log
+from jobwheel.admin.store.zone import InstallationZone
+
+_SCHEDULE_CAUSED = [trigger_type.value for trigger_type in TriggerType if trigger_type.by_schedule]
+
+_PENDING_COLUMNS = (
+    job_log.c.id,
+    job_log.c.job_id,
+    job_log.c.job_group,
+    job_log.c.trigger_type,
+    job_log.c.planned_ms,
+    job_log.c.due_ms,
+    job_log.c.triggered_ms,
+    job_log.c.executor_param,
+    job_log.c.named_addresses,
+    job_log.c.attempt,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedRun:
+    """A pending run that a stop, edit or delete took away."""
+
+    id: RunId
+    planned_ms: int
+
+
+def insert_runs(connection: Connection, zone: InstallationZone, runs: Sequence[NewRun]) -> list[PendingRun]:
+    """Write pending runs in the transaction of their cause; they may fly once it is committed."""
+    if not runs:
+        return []
+    ids = statements(connection).insert_runs(connection, zone, runs)
+    return [
+        PendingRun(
+            id=run_id,
+            job_id=run.job_id,
+            group_id=run.group_id,
+            trigger_type=run.trigger_type,
+            planned_ms=run.planned_ms,
+            due_ms=run.due_ms,
+            triggered_ms=run.triggered_ms,
+            parameter=run.parameter,
+            named_addresses=run.named_addresses,
+            attempt=run.attempt,
+        )
+        for run_id, run in zip(ids, runs, strict=True)
+    ]
+
+
+def remove_planned(connection: Connection, job_id: JobId, after_ms: int) -> list[RemovedRun]:
+    """Remove a job's pending runs that its schedule caused and that were planned after the moment."""
+    planned = (
+        (job_log.c.job_id == job_id)
+        & (job_log.c.phase == Phase.PENDING)
+        & job_log.c.trigger_type.in_(_SCHEDULE_CAUSED)
+        & (job_log.c.planned_ms > after_ms)
+    )
+    rows = connection.execute(delete(job_log).where(planned).returning(job_log.c.id, job_log.c.planned_ms)).all()
+    return _removed(rows)
+
+
+def remove_pending(connection: Connection, job_id: JobId) -> list[RemovedRun]:
+    """Remove all pending runs of a job, whatever caused them."""
+    pending = (job_log.c.job_id == job_id) & (job_log.c.phase == Phase.PENDING)
+    rows = connection.execute(delete(job_log).where(pending).returning(job_log.c.id, job_log.c.planned_ms)).all()
+    return _removed(rows)
+
+
+def remove_runs_without_job(connection: Connection, node_id: NodeId, run_ids: Sequence[RunId]) -> None:
+    """Remove pending runs whose job is gone by take-off."""
+    connection.execute(
+        delete(job_log).where(job_log.c.id.in_(run_ids), job_log.c.phase == Phase.PENDING, job_log.c.owner == node_id)
+    )
+
+
+def has_open_runs(connection: Connection, job_id: JobId) -> bool:
+    """Whether a run of the job is not done yet."""
+    open_run = select(job_log.c.id).where(job_log.c.job_id == job_id, job_log.c.phase.is_not(None)).limit(1)
+    return connection.execute(open_run).first() is not None
+
+
+def adopt_ownerless(connection: Connection, node_id: NodeId, due_before_ms: int, most: int) -> int:
+    """Make this node the owner of pending runs that nobody owns; return how many."""
+    chosen = (
+        select(job_log.c.id)
+        .where(job_log.c.phase == Phase.PENDING, job_log.c.owner.is_(None), job_log.c.due_ms <= due_before_ms)
+        .order_by(job_log.c.due_ms)
+        .limit(most)
+    )
+    ids = connection.execute(chosen).scalars().all()
+    if not ids:
+        return 0
+    adopted = connection.execute(
+        update(job_log)
+        .where(job_log.c.id.in_(ids), job_log.c.phase == Phase.PENDING, job_log.c.owner.is_(None))
+        .values(owner=node_id)
+    )
+    return adopted.rowcount
+
+
+def has_ownerless(connection: Connection, due_before_ms: int) -> bool:
+    """Whether a pending run that nobody owns comes due."""
+    ownerless = (
+        select(job_log.c.id)
+        .where(job_log.c.phase == Phase.PENDING, job_log.c.owner.is_(None), job_log.c.due_ms <= due_before_ms)
+        .limit(1)
+    )
+    return connection.execute(ownerless).first() is not None
+
+
+def own_pending_ids(connection: Connection, node_id: NodeId, due_before_ms: int, most: int) -> list[RunId]:
+    """The node's pending runs that come due, the earliest first: from the index alone, so that it costs little."""
+    due = (
+        select(job_log.c.id)
+        .where(job_log.c.phase == Phase.PENDING, job_log.c.owner == node_id, job_log.c.due_ms <= due_before_ms)
+        .order_by(job_log.c.due_ms)
+        .limit(most)
+    )
+    return [RunId(run_id) for run_id in connection.execute(due).scalars()]
+
+
+def load_pending(connection: Connection, node_id: NodeId, run_ids: Sequence[RunId]) -> list[PendingRun]:
+    """What the engine holds of these runs, of those that are still the node's and pending."""
+    rows = connection.execute(
+        select(*_PENDING_COLUMNS).where(
+            job_log.c.id.in_(run_ids), job_log.c.phase == Phase.PENDING, job_log.c.owner == node_id
+        )
+    )
+    return [_pending(row) for row in rows]
+
+
+def release_pending(connection: Connection, node_id: NodeId) -> int:
+    """A graceful stop: the node's pending runs belong to nobody, and the next feeder adopts them."""
+    released = connection.execute(
+        update(job_log).where(job_log.c.phase == Phase.PENDING, job_log.c.owner == node_id).values(owner=None)
+    )
+    return released.rowcount
+
+
+def load_dispatch_jobs(connection: Connection, job_ids: Sequence[JobId]) -> dict[JobId, DispatchJob]:
+    """How runs of these jobs are sent, as it stands now; jobs that are gone are not in the answer."""
+    rows = connection.execute(
+        select(
+            job_info.c.id,
+            job_info.c.job_group,
+            job_info.c.executor_handler,
+            job_info.c.executor_route_strategy,
+            job_info.c.executor_block_strategy,
+            job_info.c.executor_timeout,
+            job_info.c.glue_type,
+        ).where(job_info.c.id.in_(job_ids))
+    )
+    return {
+        JobId(row.id): DispatchJob(
+            id=JobId(row.id),
+            group_id=GroupId(row.job_group),
+            handler=row.executor_handler or "",
+            route_strategy=row.executor_route_strategy or "",
+            block_strategy=row.executor_block_strategy or "",
+            timeout_s=row.executor_timeout,
+            glue_type=row.glue_type,
+        )
+        for row in rows
+    }
+
+
+def _pending(row: Row[tuple[object, ...]]) -> PendingRun:
+    return PendingRun(
+        id=RunId(row.id),
+        job_id=JobId(row.job_id),
+        group_id=GroupId(row.job_group),
+        trigger_type=TriggerType(row.trigger_type),
+        planned_ms=row.planned_ms,
+        due_ms=row.due_ms,
+        triggered_ms=row.triggered_ms,
+        parameter=row.executor_param or "",
+        named_addresses=tuple((row.named_addresses or "").split(",")) if row.named_addresses else (),
+        attempt=row.attempt,
+    )
+
+
+def _removed(rows: Sequence[Row[tuple[int, int]]]) -> list[RemovedRun]:
+    return sorted((RemovedRun(RunId(row.id), row.planned_ms) for row in rows), key=lambda run: run.planned_ms)
