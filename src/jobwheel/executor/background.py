@@ -8,13 +8,22 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, Final, Self
 
-from jobwheel.executor.handler_loop import loop_factory
 from jobwheel.executor.runtime import ExecutorRuntime
 from jobwheel.kernel.logging import get_logger
 
 log = get_logger(__name__)
 
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+
+
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """The fastest event loop there is: uvloop's where it is installed, else None for the standard one."""
+    try:
+        import uvloop  # noqa: PLC0415 - optional, and not needed by who only imports the SDK
+    except ImportError:
+        return None
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory
 
 
 class ExecutorThread:

@@ -108,7 +108,7 @@ class JobContext:
     @property
     def log_path(self) -> Path:
         """The file of the run's log."""
-        return self._run_log.path
+        return Path(self._run_log.path)
 
     @property
     def run_log(self) -> RunLog:

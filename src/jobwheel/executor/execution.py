@@ -5,19 +5,15 @@ import inspect
 import threading
 import traceback
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from jobwheel.executor.context import JobContext, Outcome
 from jobwheel.executor.handler_loop import HandlerLoop
-from jobwheel.executor.run_log import RunLog, RunLogFolder
+from jobwheel.executor.run_log import RunLog
 from jobwheel.executor.workers import AcceptedRun
-from jobwheel.kernel.clock import Clock
 from jobwheel.wire.messages import FAILURE, SUCCESS, Result
-
-if TYPE_CHECKING:
-    from jobwheel.executor.ledger import RunKey
 
 MOST_MESSAGE_BYTES = 60_000
 _CUT_MARK = " … (cut here)"
@@ -29,42 +25,32 @@ Settle = Callable[[Result], None]
 class JobRunner:
     """Runs handlers and settles what comes of it. Each run is settled once: here, or by `give_up`."""
 
-    def __init__(self, folder: RunLogFolder, settle: Settle, clock: Clock) -> None:
-        self._folder = folder
+    def __init__(self, settle: Settle) -> None:
         self._settle = settle
-        self._clock = clock
         self._lock = threading.Lock()
-        self._given_up: set[RunKey] = set()
 
     def run_one(self, run: AcceptedRun, loop: HandlerLoop) -> None:
         """Run the handler in this thread. Whatever it does, a result comes of it, and nothing is raised."""
-        request = run.request
-        run_log = RunLog(self._folder.path(request.log_id, request.log_date_time), self._clock)
+        run_log = run.run_log
         try:
             run_log.write("INFO", _start_line(run))
-            outcome = self._invoke(run, JobContext(request, run_log), run_log, loop)
-            run_log.write("INFO" if outcome.code == SUCCESS else "ERROR", _end_line(outcome))
+            outcome = self._invoke(run, JobContext(run.request, run_log), run_log, loop)
+            self._settle_run(run, outcome)
         finally:
             run_log.close()
-        with self._lock:
-            if run.key in self._given_up:
-                self._given_up.discard(run.key)
-                return
-        self._settle_run(run, outcome)
 
-    def give_up(self, run: AcceptedRun, reason: str, *, running: bool) -> None:
-        """Settle a run as failed that has not begun, or that is `running` and will not be waited for."""
-        if running:
-            with self._lock:
-                self._given_up.add(run.key)
-        request = run.request
-        outcome = Outcome(FAILURE, reason)
-        run_log = RunLog(self._folder.path(request.log_id, request.log_date_time), self._clock)
-        run_log.write("ERROR", _end_line(outcome))
-        run_log.close()
-        self._settle_run(run, outcome)
+    def give_up(self, run: AcceptedRun, reason: str) -> None:
+        """Settle a run as failed that has not begun, or that is still running and will not be waited for."""
+        self._settle_run(run, Outcome(FAILURE, reason))
 
     def _settle_run(self, run: AcceptedRun, outcome: Outcome) -> None:
+        with self._lock:
+            if run.settled:
+                return
+            run.settled = True
+        # The log first: who sees the result, or that the run is over, must find the log complete.
+        run.run_log.write("INFO" if outcome.code == SUCCESS else "ERROR", _end_line(outcome))
+        run.run_log.close()
         request = run.request
         message = None if outcome.message is None else storable(outcome.message)
         self._settle(Result(request.log_id, request.log_date_time, outcome.code, message))

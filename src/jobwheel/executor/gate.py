@@ -87,10 +87,15 @@ class RunGate:
             known = listed(self._handlers.names)
             return Refusal(f"job handler {name!r} is not registered here; registered: {known}", Reason.UNKNOWN_HANDLER)
         try:
-            self._folder.create(request.log_id, request.log_date_time)
+            run_log = self._folder.create(request.log_id, request.log_date_time)
         except StorageError as error:
             return Refusal(f"the run's log cannot be made: {error.message}")
-        run = AcceptedRun(request, handler)
+        run = AcceptedRun(request, handler, run_log)
         self._ledger.accept(run.key)
-        self._pool.submit(run)
+        try:
+            self._pool.submit(run)
+        except RuntimeError as error:
+            self._ledger.release(run.key)
+            run_log.discard()
+            return Refusal(f"the run cannot begin: {error}")
         return None

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextvars
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from typing import Any
 
 from jobwheel.kernel.logging import get_logger
@@ -10,20 +10,11 @@ from jobwheel.kernel.logging import get_logger
 log = get_logger(__name__)
 
 
-def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """The fastest event loop there is: uvloop's where it is installed, else None for the standard one."""
-    try:
-        import uvloop  # noqa: PLC0415 - optional, and not needed by who only imports the SDK
-    except ImportError:
-        return None
-    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
-    return factory
-
-
 class HandlerLoop:
     """An event loop made on first use. A handler that blocks it holds up nothing but its own job.
 
-    Used from one thread. Tasks that a handler leaves behind are cancelled when it returns, as `asyncio.run` does.
+    The standard one, since each job has its own: uvloop's takes a third of a megabyte. Used from one thread. Tasks
+    that a handler leaves behind are cancelled when it returns, as `asyncio.run` does.
     """
 
     def __init__(self, owner: str) -> None:
@@ -34,7 +25,7 @@ class HandlerLoop:
     def run(self, main: Coroutine[Any, Any, Any], context: contextvars.Context) -> Any:
         """Run `main` to its end inside `context` and return what it returns."""
         if self._runner is None:
-            self._runner = asyncio.Runner(loop_factory=loop_factory())
+            self._runner = asyncio.Runner()
             self._runner.get_loop().set_task_factory(self._make_task)
         try:
             return self._runner.run(main, context=context)

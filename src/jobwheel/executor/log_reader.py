@@ -4,7 +4,6 @@ import os
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from jobwheel.wire.messages import LogPage
@@ -33,9 +32,9 @@ class RunLogReader:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._positions: OrderedDict[Path, _Position] = OrderedDict()
+        self._positions: OrderedDict[str, _Position] = OrderedDict()
 
-    def read(self, path: Path, from_line: int, *, over: bool) -> LogPage:
+    def read(self, path: str, from_line: int, *, over: bool) -> LogPage:
         """The lines from `from_line` (counted from 1) on: at most 1,000 lines and 1 MiB, at least one line if any.
 
         Bytes that are not UTF-8 become U+FFFD.
@@ -60,14 +59,14 @@ class RunLogReader:
         self._remember(path, _Position(from_line + len(page.lines), page.end, inode))
         return LogPage(from_line, from_line - 1 + len(page.lines), "".join(page.lines), over and page.at_end)
 
-    def _nearest(self, path: Path, from_line: int, inode: int) -> _Position:
+    def _nearest(self, path: str, from_line: int, inode: int) -> _Position:
         with self._lock:
             known = self._positions.get(path)
         if known is not None and known.inode == inode and known.line <= from_line:
             return known
         return _Position(1, 0, inode)
 
-    def _remember(self, path: Path, position: _Position) -> None:
+    def _remember(self, path: str, position: _Position) -> None:
         with self._lock:
             self._positions[path] = position
             self._positions.move_to_end(path)

@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 from jobwheel.executor.errors import StorageError
 from jobwheel.kernel.clock import Clock
@@ -12,53 +13,48 @@ from jobwheel.kernel.logging import get_logger
 
 log = get_logger(__name__)
 
-_DAY_MS = 86_400_000
-_MOST_EPOCH_MS = 253_402_214_400_000  # 9999-12-31, so that the neighbouring days exist too
+_DAY_MS: Final = 86_400_000
+_MOST_EPOCH_MS: Final = 253_402_214_400_000  # 9999-12-31, so that the neighbouring days exist too
+_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+_MODE: Final = 0o640
 
 
 class RunLogFolder:
     """`{root}/{yyyy-MM-dd}/{log id}.log`; the day is the trigger time's in the host's zone."""
 
-    def __init__(self, root: Path) -> None:
-        self._root = root
+    def __init__(self, root: Path, clock: Clock) -> None:
+        self._root = str(root)
+        self._clock = clock
 
-    def path(self, log_id: int, log_date_time: int) -> Path:
+    def path(self, log_id: int, log_date_time: int) -> str:
         """Where the log of a run belongs.
 
         Args:
             log_id: the run.
             log_date_time: its trigger time, epoch milliseconds.
         """
-        return self._root / _day(log_date_time) / f"{log_id}.log"
+        return f"{self._root}/{_day(log_date_time)}/{log_id}.log"
 
-    def create(self, log_id: int, log_date_time: int) -> Path:
-        """Make the file, empty; one that is there stays as it is.
+    def create(self, log_id: int, log_date_time: int) -> "RunLog":
+        """Make the file; one that is there is gone on with.
 
         Raises:
             StorageError: it cannot be made.
         """
         path = self.path(log_id, log_date_time)
         try:
-            os.close(self._open_new(path))
+            return RunLog(path, self._clock, _open(path))
         except OSError as error:
-            raise StorageError(path, error.strerror or str(error)) from error
-        return path
+            raise StorageError(Path(path), error.strerror or str(error)) from error
 
-    def _open_new(self, path: Path) -> int:
-        try:
-            return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o640)
-        except FileNotFoundError:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o640)
-
-    def find(self, log_id: int, log_date_time: int) -> Path | None:
+    def find(self, log_id: int, log_date_time: int) -> str | None:
         """The log of a run, in its day or a neighbouring one: clocks and zones may differ. None if there is none."""
         for path in self._candidates(log_id, log_date_time):
-            if path.is_file():
+            if os.path.isfile(path):  # noqa: PTH113 - no Path is needed, and this is on the way of requests
                 return path
         return None
 
-    def _candidates(self, log_id: int, log_date_time: int) -> Iterator[Path]:
+    def _candidates(self, log_id: int, log_date_time: int) -> Iterator[str]:
         for shift in (0, -_DAY_MS, _DAY_MS):
             yield self.path(log_id, log_date_time + shift)
 
@@ -68,6 +64,14 @@ def is_storable(log_date_time: int) -> bool:
     return 0 <= log_date_time <= _MOST_EPOCH_MS
 
 
+def _open(path: str) -> int:
+    try:
+        return os.open(path, _FLAGS, _MODE)
+    except FileNotFoundError:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        return os.open(path, _FLAGS, _MODE)
+
+
 def _day(epoch_ms: int) -> str:
     # Not strftime: it is several times slower, and this is on the way of every run.
     local = time.localtime(epoch_ms // 1000)
@@ -75,48 +79,58 @@ def _day(epoch_ms: int) -> str:
 
 
 class RunLog:
-    """The open log of one run. Writes from any thread; what comes after `close` is dropped.
+    """The log of one run. Writes from any thread; what comes after `close` is dropped.
 
     A disk that fails does not fail the run: the first error is reported, the lines are lost.
     """
 
-    __slots__ = ("_clock", "_descriptor", "_lock", "path")
+    __slots__ = ("_clock", "_closed", "_descriptor", "_lock", "path")
 
-    def __init__(self, path: Path, clock: Clock) -> None:
+    def __init__(self, path: str, clock: Clock, descriptor: int) -> None:
         self.path = path
         self._clock = clock
         self._lock = threading.Lock()
-        self._descriptor = self._open()
-
-    def _open(self) -> int:
-        try:
-            return os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o640)
-        except OSError as error:
-            log.warning("run_log.cannot_open", path=self.path, error=str(error))
-            return -1
+        self._descriptor = descriptor
+        self._closed = False
 
     def write(self, level: str, text: str) -> None:
         """Append `text` as one line, or as several if it has line breaks."""
         line = f"{stamp(self._clock.now())} [{level}] {text}\n".encode(errors="backslashreplace")
         with self._lock:
-            if self._descriptor >= 0:
+            if not self._closed:
                 self._write(line)
 
     def _write(self, data: bytes) -> None:
         try:
+            if self._descriptor < 0:
+                self._descriptor = _open(self.path)
             while data:
                 data = data[os.write(self._descriptor, data) :]
         except OSError as error:
             log.warning("run_log.cannot_write", path=self.path, error=str(error))
-            os.close(self._descriptor)
-            self._descriptor = -1
+            self._release()
+            self._closed = True
+
+    def park(self) -> None:
+        """Close the file until the next line: the run waits, and open files are few."""
+        with self._lock:
+            self._release()
 
     def close(self) -> None:
-        """Close the file. Again: nothing."""
+        """Close the file for good. Again: nothing."""
         with self._lock:
-            if self._descriptor >= 0:
-                os.close(self._descriptor)
-                self._descriptor = -1
+            self._release()
+            self._closed = True
+
+    def discard(self) -> None:
+        """Close the file and remove it: the run was not accepted after all, and must not look as if it was."""
+        self.close()
+        Path(self.path).unlink(missing_ok=True)
+
+    def _release(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
 
 
 def stamp(epoch_ms: int) -> str:

@@ -45,10 +45,10 @@ class ExecutorRuntime(Service):
         self.instance = str(uuid.uuid4())
         self._settings = settings
         self._app = app
-        self._folder = RunLogFolder(settings.log_path)
+        self._folder = RunLogFolder(settings.log_path, clock)
         self._ledger = RunLedger(clock)
         self._spool = Spool(settings.log_path / "spool", self.instance)
-        self._runner = JobRunner(self._folder, self._settle, clock)
+        self._runner = JobRunner(self._settle)
         self._pool = WorkerPool(self._runner.run_one, clock, settings.queue_limit, settings.idle_s)
         self._gate = RunGate(self.instance, handlers, self._ledger, self._folder, self._pool)
         self._capture = LogCapture(current_run_log)
@@ -154,10 +154,10 @@ class ExecutorRuntime(Service):
         queued, running = self._pool.abandon()
         log.error("executor.runs_not_finished", running=len(running), queued=len(queued))
         for run in queued:
-            self._runner.give_up(run, "the executor stopped before this run began", running=False)
+            self._runner.give_up(run, "the executor stopped before this run began")
         for run in running:
             reason = "the executor stopped while this run was under way; how it ended is not known"
-            self._runner.give_up(run, reason, running=True)
+            self._runner.give_up(run, reason)
 
     def _settle(self, result: Result) -> None:
         """Called in worker threads: durable first, known as over afterwards."""

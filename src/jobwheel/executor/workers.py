@@ -4,23 +4,29 @@ import queue
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from jobwheel.executor.handler_loop import HandlerLoop
 from jobwheel.executor.handlers import JobHandler
 from jobwheel.executor.ledger import RunKey
+from jobwheel.executor.run_log import RunLog
 from jobwheel.kernel.clock import Clock
 from jobwheel.kernel.logging import get_logger
 from jobwheel.wire.messages import TriggerRequest
 
 log = get_logger(__name__)
 
+_MOST_WAIT_OPEN: Final = 256
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True, eq=False)
 class AcceptedRun:
-    """A run that this executor has said yes to."""
+    """A run that this executor has said yes to. It owns its log; `settled` is set once, by who settles it."""
 
     request: TriggerRequest
     handler: JobHandler
+    run_log: RunLog
+    settled: bool = False
 
     @property
     def key(self) -> RunKey:
@@ -56,6 +62,7 @@ class WorkerPool:
         self._idle_s = idle_s
         self._lock = threading.Lock()
         self._workers: dict[int, JobWorker] = {}
+        self._queued = 0
         self._threads: set[threading.Thread] = set()
 
     def has_room(self, job_id: int) -> bool:
@@ -80,7 +87,7 @@ class WorkerPool:
     def queued(self) -> int:
         """How many runs wait for their job's worker."""
         with self._lock:
-            return sum(worker.queued for worker in self._workers.values())
+            return self._queued
 
     @property
     def threads(self) -> int:
@@ -89,22 +96,31 @@ class WorkerPool:
             return len(self._workers)
 
     def submit(self, run: AcceptedRun) -> None:
-        """Queue a run. The caller has seen that there is room, and does not submit after `close`."""
+        """Queue a run. The caller has seen that there is room, and does not submit after `close`.
+
+        Raises:
+            RuntimeError: the job needs a thread, and the system gives none.
+        """
         job_id = run.request.job_id
         with self._lock:
             worker = self._workers.get(job_id)
             if worker is None:
-                worker = self._workers[job_id] = JobWorker()
+                worker = JobWorker()
                 self._start_thread(job_id, worker)
+                self._workers[job_id] = worker
             worker.queued += 1
-            worker.queue.put(run)
+            waits = self._queued = self._queued + 1
+        # Not every queued run may hold its file open: there can be many times more than a process may have open.
+        if waits > _MOST_WAIT_OPEN:
+            run.run_log.park()
+        worker.queue.put(run)
 
     def _start_thread(self, job_id: int, worker: JobWorker) -> None:
         name = f"jobwheel-job-{job_id}"
         # A daemon: a handler that never ends must not keep the process from ending.
         thread = threading.Thread(target=self._work, args=(job_id, worker), name=name, daemon=True)
-        self._threads.add(thread)
         thread.start()
+        self._threads.add(thread)
 
     def close(self) -> None:
         """Let each worker end once its queue is empty. Nothing may be submitted any more."""
@@ -129,6 +145,7 @@ class WorkerPool:
             for worker in self._workers.values():
                 queued.extend(_emptied(worker))
                 worker.queue.put(None)
+            self._queued -= len(queued)
         return queued, running
 
     def _work(self, job_id: int, worker: JobWorker) -> None:
@@ -169,6 +186,7 @@ class WorkerPool:
                 return None
             with self._lock:
                 worker.queued -= 1
+                self._queued -= 1
                 worker.running = run
             return run
 
