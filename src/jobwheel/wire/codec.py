@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from jobwheel.wire.errors import MalformedMessageError
+from jobwheel.wire.mend import mend_json, without_surrogates
 from jobwheel.wire.messages import Envelope, Reason
 
 Message = TypeVar("Message")
@@ -21,28 +22,32 @@ def encode(message: object) -> bytes:
 
 
 def decode(body: bytes, message_type: type[Message]) -> Message:
-    """JSON as a message. An absent field and `null` are the same.
+    """JSON as a message. An absent field and `null` are the same; text that was cut inside a character is mended.
 
     Raises:
         MalformedMessageError: not JSON, a missing required field, a wrong type; names the field.
     """
     try:
         return msgspec.json.decode(body, type=message_type)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _decode_leniently(body, message_type)
+
+
+def _decode_leniently(body: bytes, message_type: type[Message]) -> Message:
+    try:
+        return msgspec.json.decode(_without_nulls(mend_json(body)), type=message_type)
     except msgspec.ValidationError as error:
-        # Java writes absent numbers as null: look again without the nulls before calling it wrong.
-        return _decode_without_nulls(body, message_type, error)
+        raise malformed(error) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise MalformedMessageError(f"the body is not JSON ({error})") from error
 
 
-def _decode_without_nulls(body: bytes, message_type: type[Message], first_error: msgspec.ValidationError) -> Message:
-    value = msgspec.json.decode(body)
-    if not isinstance(value, dict):
-        raise malformed(first_error) from first_error
-    try:
-        return msgspec.convert({key: item for key, item in value.items() if item is not None}, type=message_type)
-    except msgspec.ValidationError as error:
-        raise malformed(error) from error
+def _without_nulls(body: bytes) -> bytes:
+    """The body without its null fields: Java writes absent numbers so."""
+    if not body.lstrip().startswith(b"{"):
+        return body
+    fields = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+    return msgspec.json.encode({name: value for name, value in fields.items() if bytes(value) != b"null"})
 
 
 def malformed(error: msgspec.ValidationError) -> MalformedMessageError:
@@ -69,7 +74,7 @@ def encode_envelope(
 ) -> bytes:
     """A reply. The value goes into both `content` and `data`, since readers of either age exist."""
     raw = _NULL if value is None else msgspec.Raw(msgspec.json.encode(value))
-    fields: dict[str, Any] = {"code": code, "msg": msg, "content": raw, "data": raw}
+    fields: dict[str, Any] = {"code": code, "msg": msg and without_surrogates(msg), "content": raw, "data": raw}
     if instance is not None:
         fields["instance"] = instance
     if reason is not None:
@@ -93,6 +98,7 @@ def envelope_value(envelope: Envelope, value_type: type[Message]) -> Message:
         MalformedMessageError: neither is there, or it is of another shape.
     """
     for raw in (envelope.data, envelope.content):
-        if raw is not None and bytes(raw) != b"null":
-            return decode(bytes(raw), value_type)
+        value = bytes(raw)
+        if value not in {b"", b"null"}:
+            return decode(value, value_type)
     raise MalformedMessageError("is missing", field="data")

@@ -5,26 +5,27 @@ from typing import Any
 
 import msgspec
 
-from jobwheel.wire.codec import decode, malformed
+from jobwheel.wire.codec import decode
 from jobwheel.wire.errors import MalformedMessageError
-from jobwheel.wire.messages import Dialect, LogQuery, Result
+from jobwheel.wire.mend import without_surrogates
+from jobwheel.wire.messages import Dialect, Int32, Int64, LogQuery, Result
 
 RUN_PATH = {Dialect.A: "/run", Dialect.B: "/run", Dialect.C: "/trigger"}
 
 
 class _ExecuteResult(msgspec.Struct):
-    code: int
+    code: Int32
     msg: str | None = None
 
 
 class _CallbackItem(msgspec.Struct, rename="camel"):
     """A callback of any dialect."""
 
-    log_id: int
-    log_date_tim: int | None = None
-    log_date_time: int | None = None
+    log_id: Int64
+    log_date_tim: Int64 | None = None
+    log_date_time: Int64 | None = None
     execute_result: _ExecuteResult | None = None
-    handle_code: int | None = None
+    handle_code: Int32 | None = None
     handle_msg: str | None = None
 
     def to_result(self) -> Result:
@@ -60,9 +61,7 @@ def decode_callbacks(body: bytes) -> CallbackBatch:
     batch = CallbackBatch()
     for index, item in enumerate(items):
         try:
-            batch.results.append(msgspec.json.decode(item, type=_CallbackItem).to_result())
-        except msgspec.ValidationError as error:
-            batch.rejected.append(f"item {index}: {malformed(error).message}")
+            batch.results.append(decode(bytes(item), _CallbackItem).to_result())
         except MalformedMessageError as error:
             batch.rejected.append(f"item {index}: {error.message}")
     return batch
@@ -88,7 +87,7 @@ def _callback(result: Result, date_name: str) -> dict[str, Any]:
         "logId": result.log_id,
         date_name: result.log_date_time,
         "handleCode": result.code,
-        "handleMsg": result.message,
+        "handleMsg": _message(result),
     }
 
 
@@ -96,15 +95,19 @@ def _callback_a(result: Result) -> dict[str, Any]:
     return {
         "logId": result.log_id,
         "logDateTim": result.log_date_time,
-        "executeResult": {"code": result.code, "msg": result.message},
+        "executeResult": {"code": result.code, "msg": _message(result)},
     }
 
 
+def _message(result: Result) -> str | None:
+    return None if result.message is None else without_surrogates(result.message)
+
+
 class _LogQueryBody(msgspec.Struct, rename="camel"):
-    log_id: int
-    log_date_tim: int | None = None
-    log_date_time: int | None = None
-    from_line_num: int = 1
+    log_id: Int64
+    log_date_tim: Int64 | None = None
+    log_date_time: Int64 | None = None
+    from_line_num: Int64 = 1
 
 
 def decode_log_query(body: bytes) -> LogQuery:

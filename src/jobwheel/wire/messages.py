@@ -1,6 +1,7 @@
 """The messages of both APIs, free of dialects. The wire's camelCase names stay in this package."""
 
 from enum import StrEnum
+from typing import Annotated
 
 import msgspec
 
@@ -15,6 +16,11 @@ CONTENT_TYPE = "application/json;charset=UTF-8"
 WRONG_TOKEN_MESSAGE = "The access token is wrong."  # noqa: S105 - the reply that the protocol fixes
 
 MAX_BODY_BYTES = 10 * 1024 * 1024
+
+
+# What the peers' languages and every database can hold: a larger number must fail here, not where it is stored.
+Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 
 
 class Dialect(StrEnum):
@@ -39,7 +45,7 @@ class Reason(StrEnum):
 class Parent(msgspec.Struct, frozen=True, rename="camel"):
     """What a child run may know of its parent."""
 
-    log_id: int
+    log_id: Int64
     handle_msg: str | None = None
 
 
@@ -51,21 +57,21 @@ class TriggerRequest(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     are always sent, since executors in other languages may count on them.
     """
 
-    job_id: int
-    log_id: int
+    job_id: Int64
+    log_id: Int64
     executor_handler: str | None = None
     executor_params: str | None = None
     executor_block_strategy: str | None = None
-    executor_timeout: int = 0
-    log_date_time: int = 0
+    executor_timeout: Int32 = 0
+    log_date_time: Int64 = 0
     glue_type: str | None = None
     glue_source: str | None = None
-    glue_updatetime: int = 0
-    broadcast_index: int = 0
-    broadcast_total: int = 0
-    scheduled_time: int | msgspec.UnsetType = msgspec.UNSET
+    glue_updatetime: Int64 = 0
+    broadcast_index: Int32 = 0
+    broadcast_total: Int32 = 0
+    scheduled_time: Int64 | msgspec.UnsetType = msgspec.UNSET
     trigger_type: str | msgspec.UnsetType = msgspec.UNSET
-    attempt: int | msgspec.UnsetType = msgspec.UNSET
+    attempt: Int32 | msgspec.UnsetType = msgspec.UNSET
     resend: bool | msgspec.UnsetType = msgspec.UNSET
     instance: str | msgspec.UnsetType = msgspec.UNSET
     parent: Parent | msgspec.UnsetType = msgspec.UNSET
@@ -74,22 +80,22 @@ class TriggerRequest(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 class JobQuery(msgspec.Struct, frozen=True, rename="camel"):
     """`/idleBeat` and `/kill`: the job that is meant."""
 
-    job_id: int
+    job_id: Int64
 
 
 class LogQuery(msgspec.Struct, frozen=True):
     """`/log`: lines of one run's log from `from_line` (counted from 1) on."""
 
-    log_id: int
-    log_date_time: int
-    from_line: int = 1
+    log_id: Int64
+    log_date_time: Int64
+    from_line: Int64 = 1
 
 
 class LogPage(msgspec.Struct, frozen=True):
     """The answer to a `LogQuery`. `to_line` below `from_line` means nothing new."""
 
-    from_line: int = msgspec.field(name="fromLineNum")
-    to_line: int = msgspec.field(name="toLineNum")
+    from_line: Int64 = msgspec.field(name="fromLineNum")
+    to_line: Int64 = msgspec.field(name="toLineNum")
     content: str | None = msgspec.field(name="logContent")
     is_end: bool = msgspec.field(name="isEnd")
 
@@ -103,9 +109,9 @@ class Features(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     kill_by_log: bool = False
     status: bool = False
     draining: bool = False
-    running: int = 0
-    queued: int = 0
-    spooled: int = 0
+    running: Int32 = 0
+    queued: Int32 = 0
+    spooled: Int32 = 0
 
 
 class RegistryRequest(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
@@ -120,22 +126,23 @@ class RegistryRequest(msgspec.Struct, frozen=True, rename="camel", omit_defaults
 class Result(msgspec.Struct, frozen=True):
     """The outcome of one run, as a callback carries it."""
 
-    log_id: int
-    log_date_time: int
-    code: int
+    log_id: Int64
+    log_date_time: Int64
+    code: Int32
     message: str | None = None
 
 
 class Envelope(msgspec.Struct, frozen=True, omit_defaults=True):
     """The reply to every request; HTTP's own status is always 200.
 
-    Writers put the value into both `content` and `data`; readers take either (`value`).
+    Writers put the value into both `content` and `data`; readers take either (`codec.envelope_value`). Empty means
+    absent.
     """
 
-    code: int
+    code: Int32
     msg: str | None = None
-    content: msgspec.Raw | None = None
-    data: msgspec.Raw | None = None
+    content: msgspec.Raw = msgspec.Raw()
+    data: msgspec.Raw = msgspec.Raw()
     instance: str | None = None
     reason: str | None = None
 
