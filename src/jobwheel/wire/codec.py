@@ -29,17 +29,23 @@ def decode(body: bytes, message_type: type[Message]) -> Message:
     """
     try:
         return msgspec.json.decode(body, type=message_type)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return _decode_leniently(body, message_type)
+    except msgspec.ValidationError:
+        return _decode_without_nulls(body, message_type)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return _decode_without_nulls(mend_json(body), message_type)
+    except RecursionError as error:
+        raise MalformedMessageError("the body is nested too deeply") from error
 
 
-def _decode_leniently(body: bytes, message_type: type[Message]) -> Message:
+def _decode_without_nulls(body: bytes, message_type: type[Message]) -> Message:
     try:
-        return msgspec.json.decode(_without_nulls(mend_json(body)), type=message_type)
+        return msgspec.json.decode(_without_nulls(body), type=message_type)
     except msgspec.ValidationError as error:
         raise malformed(error) from error
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise MalformedMessageError(f"the body is not JSON ({error})") from error
+    except RecursionError as error:
+        raise MalformedMessageError("the body is nested too deeply") from error
 
 
 def _without_nulls(body: bytes) -> bytes:

@@ -56,18 +56,17 @@ def test_extensions_of_ours_are_sent_only_when_set() -> None:
         (b'{"jobId": 7, "logId": 1} trailing', None, "the body is not JSON"),
         (b"\xff\xfe\x00", None, "the body is not JSON"),
         (DEEP, None, "expected object, got array"),
-        (b'{"jobId": ' + DEEP, "jobId", "the body is not JSON"),
-        (b'{"jobId": "x", "more": ' + DEEP, None, "the body is not JSON"),
-        (b'{"jobId": 7, "logId": 1, "more": ' + DEEP, None, "the body is not JSON"),
-        (b'{"a":' * 200_000, None, "the body is not JSON"),
+        (b'{"jobId": ' + DEEP, None, "the body is nested too deeply"),
+        (b'{"jobId": "x", "more": ' + DEEP, None, "the body is nested too deeply"),
+        (b'{"jobId": 7, "logId": 1, "more": ' + DEEP, None, "the body is nested too deeply"),
+        (b'{"a":' * 200_000, None, "the body is nested too deeply"),
     ],
 )
 def test_what_is_no_message_is_refused_in_words_that_name_the_field(body: bytes, field: str | None, words: str) -> None:
     with pytest.raises(MalformedMessageError) as caught:
         decode(body, TriggerRequest)
     assert caught.value.message.startswith(words)
-    if "not JSON" not in words:
-        assert caught.value.field == field
+    assert caught.value.field == field
     assert caught.value.code == "malformed_message"
 
 
