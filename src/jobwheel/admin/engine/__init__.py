@@ -1,0 +1,1 @@
+"""Deciding and firing: planner, claimer, wheel, lanes, routing, dispatcher, recovery."""

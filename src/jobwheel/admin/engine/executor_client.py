@@ -1,0 +1,127 @@
+"""The admin's side of the executor API: what an answer means, and which dialect an address speaks."""
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from jobwheel.kernel.secret import Secret
+from jobwheel.wire.client import WireClient, WireReply, join_url
+from jobwheel.wire.codec import decode_envelope, encode, envelope_value
+from jobwheel.wire.dialects import RUN_PATH, encode_log_query
+from jobwheel.wire.errors import MalformedMessageError, UncertainError, UnreachableError
+from jobwheel.wire.messages import (
+    APP_NAME_HEADER,
+    TOKEN_HEADER,
+    Dialect,
+    Envelope,
+    JobQuery,
+    LogPage,
+    LogQuery,
+    Reason,
+    TriggerRequest,
+)
+
+
+class AnswerKind(Enum):
+    """What became of a run that was sent (`behaviour.md`, What an executor's answer means)."""
+
+    ACCEPTED = auto()
+    STOPPING = auto()
+    REJECTED = auto()
+    UNREACHABLE = auto()
+    UNCONFIRMED = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An executor's answer to a run. `code` is the envelope's, 500 without one."""
+
+    kind: AnswerKind
+    code: int
+    message: str
+    instance_id: str | None = None
+    reason: str | None = None
+
+    @property
+    def discarded(self) -> bool:
+        """Whether the blocking policy or a full queue refused the run."""
+        if self.reason is not None:
+            return self.reason in (Reason.BLOCKED, Reason.FULL)
+        return self.message.startswith("block strategy effect") and "Discard Later" in self.message
+
+
+class ExecutorClient:
+    """Speaks to executors over the keep-alive client; remembers which addresses speak dialect C."""
+
+    def __init__(self, wire: WireClient, access_token: Secret | None, timeout_s: float) -> None:
+        self._wire = wire
+        self._access_token = access_token
+        self._timeout_s = timeout_s
+        self._newer: set[str] = set()
+
+    async def run(self, address: str, app_name: str, request: TriggerRequest) -> Answer:
+        """Send a run and say what became of it. Never raises for what the network or the peer does."""
+        body = encode(request)
+        dialect = Dialect.C if address in self._newer else Dialect.B
+        try:
+            reply = await self._post(address, RUN_PATH[dialect], app_name, body)
+            if dialect is Dialect.B and _unknown_path(reply, RUN_PATH[Dialect.B]):
+                reply = await self._post(address, RUN_PATH[Dialect.C], app_name, body)
+                if not _unknown_path(reply, RUN_PATH[Dialect.C]):
+                    self._newer.add(address)
+        except UnreachableError as error:
+            return Answer(AnswerKind.UNREACHABLE, 500, error.reason)
+        except UncertainError as error:
+            return Answer(AnswerKind.UNCONFIRMED, 500, error.reason)
+        return _answer(reply)
+
+    async def is_idle(self, address: str, app_name: str, query: JobQuery) -> bool | None:
+        """Whether no run of the job runs or waits there; None without a readable answer."""
+        try:
+            reply = await self._post(address, "/idleBeat", app_name, encode(query))
+            return decode_envelope(reply.body).ok
+        except (UnreachableError, UncertainError, MalformedMessageError):
+            return None
+
+    async def read_log(self, address: str, app_name: str, query: LogQuery) -> LogPage:
+        """Lines of a run's log.
+
+        Raises:
+            UnreachableError: the executor cannot be reached.
+            UncertainError: it gave no answer.
+            MalformedMessageError: it gave no page of a log.
+        """
+        dialect = Dialect.C if address in self._newer else Dialect.B
+        reply = await self._post(address, "/log", app_name, encode_log_query(query, dialect))
+        envelope = decode_envelope(reply.body)
+        if not envelope.ok:
+            raise MalformedMessageError(f"{address} answered {envelope.code}: {envelope.msg}")
+        return envelope_value(envelope, LogPage)
+
+    async def _post(self, address: str, path: str, app_name: str, body: bytes) -> WireReply:
+        headers = {APP_NAME_HEADER: app_name}
+        if self._access_token is not None:
+            headers[TOKEN_HEADER] = self._access_token.reveal()
+        return await self._wire.post(join_url(address, path), body, headers, self._timeout_s)
+
+
+def _unknown_path(reply: WireReply, path: str) -> bool:
+    if reply.status in (404, 405):
+        return True
+    return f"uri-mapping({path}) not found".encode() in reply.body
+
+
+def _answer(reply: WireReply) -> Answer:
+    try:
+        envelope = decode_envelope(reply.body)
+    except MalformedMessageError as error:
+        if reply.status in (404, 405):
+            return Answer(AnswerKind.REJECTED, 500, f"HTTP {reply.status}: it knows neither /run nor /trigger")
+        # A proxy's page, or half an answer: the executor behind it may have taken the run.
+        return Answer(AnswerKind.UNCONFIRMED, 500, f"unreadable answer (HTTP {reply.status}): {error.message}")
+    return Answer(_kind(envelope), envelope.code, envelope.msg or "", envelope.instance, envelope.reason)
+
+
+def _kind(envelope: Envelope) -> AnswerKind:
+    if envelope.ok or envelope.reason == Reason.REPEATED:
+        return AnswerKind.ACCEPTED
+    return AnswerKind.STOPPING if envelope.reason == Reason.STOPPING else AnswerKind.REJECTED

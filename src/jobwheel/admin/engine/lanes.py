@@ -1,0 +1,81 @@
+"""Lanes: how many sends are under way at once, and which jobs go where."""
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Sequence
+
+from jobwheel.admin.domain.ids import JobId
+from jobwheel.admin.domain.run import PendingRun
+
+_SLOW_SEND_S = 0.5
+_SLOW_SENDS = 10
+
+
+class Lane:
+    """A queue of runs that came due, and slots for those being sent."""
+
+    def __init__(self, name: str, limit: int) -> None:
+        self.name = name
+        self.limit = limit
+        self.in_use = 0
+        self._queue: deque[PendingRun] = deque()
+        self._changed = asyncio.Event()
+
+    def __len__(self) -> int:
+        """How many runs wait for a slot."""
+        return len(self._queue)
+
+    def put(self, runs: Sequence[PendingRun]) -> None:
+        self._queue.extend(runs)
+        self._changed.set()
+
+    def put_back(self, runs: Sequence[PendingRun]) -> None:
+        """Runs that took a slot and could not use it: they are next again."""
+        self._queue.extendleft(reversed(runs))
+        self.release(len(runs))
+
+    def release(self, slots: int = 1) -> None:
+        self.in_use -= slots
+        self._changed.set()
+
+    async def ready(self) -> None:
+        """Return once a run waits and a slot is free."""
+        while not self._queue or self.in_use >= self.limit:
+            self._changed.clear()
+            await self._changed.wait()
+
+    def take(self) -> list[PendingRun]:
+        """The runs that wait, as many as there are free slots; each takes one."""
+        count = min(len(self._queue), self.limit - self.in_use)
+        self.in_use += count
+        return [self._queue.popleft() for _ in range(count)]
+
+    def clear(self) -> list[PendingRun]:
+        """Take out all runs that wait."""
+        left = list(self._queue)
+        self._queue.clear()
+        return left
+
+
+class SlowJobs:
+    """The demotion rule: a job with more than ten sends over half a second in a minute is slow until it ends."""
+
+    def __init__(self) -> None:
+        self._minute = -1
+        self._slow_sends: Counter[JobId] = Counter()
+
+    def note(self, job_id: JobId, took_s: float, now_ms: int) -> None:
+        """A send of the job, probes included, took so long."""
+        self._turn_to(now_ms)
+        if took_s > _SLOW_SEND_S:
+            self._slow_sends[job_id] += 1
+
+    def is_slow(self, job_id: JobId, now_ms: int) -> bool:
+        self._turn_to(now_ms)
+        return self._slow_sends[job_id] > _SLOW_SENDS if self._slow_sends else False
+
+    def _turn_to(self, now_ms: int) -> None:
+        minute = now_ms // 60_000
+        if minute != self._minute:
+            self._minute = minute
+            self._slow_sends.clear()

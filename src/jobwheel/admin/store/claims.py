@@ -1,0 +1,64 @@
+"""The claim's reading and writing: due jobs in, next times and pending runs out, under the schedule's lock row."""
+
+from collections.abc import Iterable, Sequence
+
+from sqlalchemy import Connection, insert, select
+
+from jobwheel.admin.domain.ids import GroupId, JobId
+from jobwheel.admin.domain.job import DueJob
+from jobwheel.admin.store.dialects import statements
+from jobwheel.admin.store.tables import SCHEDULE_LOCK, job_info, job_lock
+
+_DUE_COLUMNS = (
+    job_info.c.id,
+    job_info.c.job_group,
+    job_info.c.schedule_type,
+    job_info.c.schedule_conf,
+    job_info.c.time_zone,
+    job_info.c.anchor_ms,
+    job_info.c.misfire_strategy,
+    job_info.c.executor_param,
+    job_info.c.trigger_next_time,
+)
+
+
+def lock_schedule(connection: Connection) -> None:
+    """Hold the lock row that admins of either make honour until the transaction ends; make it if it is missing.
+
+    On SQLite the transaction itself is the lock: it has the database's write lock since it began.
+    """
+    row = select(job_lock.c.lock_name).where(job_lock.c.lock_name == SCHEDULE_LOCK).with_for_update()
+    if connection.execute(row).first() is None:
+        connection.execute(insert(job_lock).values(lock_name=SCHEDULE_LOCK))
+
+
+def due_jobs(connection: Connection, horizon_ms: int, most: int) -> Sequence[DueJob]:
+    """Running jobs whose next time is at or before the horizon, the earliest first."""
+    rows = connection.execute(
+        select(*_DUE_COLUMNS)
+        .where(
+            job_info.c.trigger_status == 1,
+            job_info.c.trigger_next_time <= horizon_ms,
+        )
+        .order_by(job_info.c.trigger_next_time, job_info.c.id)
+        .limit(most)
+    )
+    return [
+        DueJob(
+            id=JobId(row.id),
+            group_id=GroupId(row.job_group),
+            schedule_type=row.schedule_type,
+            schedule_conf=row.schedule_conf or "",
+            time_zone=row.time_zone,
+            anchor_ms=row.anchor_ms,
+            misfire_strategy=row.misfire_strategy,
+            parameter=row.executor_param or "",
+            next_ms=row.trigger_next_time,
+        )
+        for row in rows
+    ]
+
+
+def move_on(connection: Connection, moves: Iterable[tuple[JobId, int, int | None, int, bool]]) -> set[JobId]:
+    """Give jobs their next times; return those whose status and next time were still as read."""
+    return statements(connection).move_on(connection, moves)

@@ -1,0 +1,78 @@
+"""The nodes of the cluster, and what becomes of the runs of those that died."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, delete, insert, select, update
+
+from jobwheel.admin.domain.ids import NodeId
+from jobwheel.admin.domain.run import Phase
+from jobwheel.admin.store.tables import job_log, node
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """What a node says of itself."""
+
+    host: str
+    process_id: int
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    """What a starting node took over from dead ones."""
+
+    pending: int
+    unconfirmed: int
+
+
+def register(connection: Connection, facts: NodeFacts, now_ms: int) -> NodeId:
+    """Give this process a node id that no other ever had. `now_ms` is by the database's clock."""
+    added = connection.execute(
+        insert(node).values(
+            host=facts.host,
+            process_id=facts.process_id,
+            version=facts.version,
+            started_ms=now_ms,
+            heartbeat_ms=now_ms,
+        )
+    )
+    key = added.inserted_primary_key
+    assert key is not None, "an insert of one row has a key"
+    return NodeId(key[0])
+
+
+def beat(connection: Connection, node_id: NodeId, now_ms: int) -> bool:
+    """Say that the node lives; False if it has been declared dead."""
+    changed = connection.execute(update(node).where(node.c.id == node_id).values(heartbeat_ms=now_ms))
+    return changed.rowcount == 1
+
+
+def unregister(connection: Connection, node_id: NodeId) -> None:
+    connection.execute(delete(node).where(node.c.id == node_id))
+
+
+def adopt_all(connection: Connection, node_id: NodeId, now_ms: int) -> Adopted:
+    """Take over every run that another node owns: only where the file lock proves that all others are dead (SQLite).
+
+    Pending runs become this node's. Runs being sent may or may not have arrived: they become unconfirmed and are
+    looked at once, now.
+    """
+    pending = connection.execute(
+        update(job_log)
+        .where(job_log.c.phase == Phase.PENDING, (job_log.c.owner != node_id) | job_log.c.owner.is_(None))
+        .values(owner=node_id)
+    )
+    sending = connection.execute(
+        update(job_log)
+        .where(job_log.c.phase == Phase.SENDING, (job_log.c.owner != node_id) | job_log.c.owner.is_(None))
+        .values(phase=Phase.UNCONFIRMED, owner=None, unheard_ms=now_ms, check_ms=now_ms)
+    )
+    connection.execute(delete(node).where(node.c.id != node_id))
+    return Adopted(pending.rowcount, sending.rowcount)
+
+
+def live_nodes(connection: Connection) -> list[tuple[NodeId, str, int]]:
+    """The nodes with host and last heartbeat (epoch milliseconds by the database's clock)."""
+    rows = connection.execute(select(node.c.id, node.c.host, node.c.heartbeat_ms).order_by(node.c.id))
+    return [(NodeId(row.id), row.host, row.heartbeat_ms) for row in rows]

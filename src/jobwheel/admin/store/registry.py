@@ -1,0 +1,117 @@
+"""The registry: which address of which app name beat when."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from sqlalchemy import ColumnElement, Connection, Row, delete, insert, select, update
+
+from jobwheel.admin.domain.group import LIVE_FOR_MS, AddressType, Registration
+from jobwheel.admin.domain.ids import GroupId
+from jobwheel.admin.store.tables import job_group, job_registry
+from jobwheel.admin.store.zone import InstallationZone
+from jobwheel.wire.messages import RegistryRequest
+
+EXECUTORS = "EXECUTOR"
+"""The registry group of executors; rows of others are kept and ignored."""
+
+_FORGET_AFTER_MS = 24 * 3600 * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class GroupAddresses:
+    """What routing needs of a group: its registered addresses that are live, or its fixed list."""
+
+    group_id: GroupId
+    app_name: str
+    fixed: bool
+    registrations: tuple[Registration, ...]
+
+
+def beat(connection: Connection, zone: InstallationZone, request: RegistryRequest, now_ms: int) -> bool:
+    """Note an executor's beat; True if the address was not live before. `now_ms` is by the database's clock."""
+    where = _is(request)
+    row = connection.execute(select(job_registry.c.id, job_registry.c.beat_ms).where(where)).first()
+    values = {
+        "update_time": zone.to_wall(now_ms),
+        "beat_ms": now_ms,
+        "instance_id": request.features.instance if request.features else None,
+        "features": msgspec.json.encode(request.features).decode() if request.features else None,
+    }
+    if row is None:
+        connection.execute(
+            insert(job_registry).values(
+                registry_group=request.registry_group,
+                registry_key=request.registry_key,
+                registry_value=request.registry_value,
+                **values,
+            )
+        )
+        return True
+    connection.execute(update(job_registry).where(job_registry.c.id == row.id).values(**values))
+    return row.beat_ms is None or now_ms - row.beat_ms >= LIVE_FOR_MS
+
+
+def remove(connection: Connection, request: RegistryRequest) -> bool:
+    """Forget an address; whether it was known."""
+    return connection.execute(delete(job_registry).where(_is(request))).rowcount > 0
+
+
+def has_group(connection: Connection, app_name: str) -> bool:
+    """Whether a group has this app name."""
+    return connection.execute(select(job_group.c.id).where(job_group.c.app_name == app_name)).first() is not None
+
+
+def load_addresses(connection: Connection, now_ms: int) -> list[GroupAddresses]:
+    """The addresses of every group, sorted (a fixed list in its own order)."""
+    live: dict[str, list[Registration]] = {}
+    rows = connection.execute(
+        select(job_registry).where(
+            job_registry.c.registry_group == EXECUTORS, job_registry.c.beat_ms > now_ms - LIVE_FOR_MS
+        )
+    )
+    for row in rows:
+        live.setdefault(row.registry_key, []).append(
+            Registration(row.registry_key, row.registry_value, row.beat_ms, row.instance_id)
+        )
+    return [_group_addresses(row, live.get(row.app_name, [])) for row in connection.execute(select(job_group))]
+
+
+def store_address_lists(connection: Connection, zone: InstallationZone, now_ms: int) -> int:
+    """Keep `address_list` of registered groups equal to their live addresses; return how many groups changed."""
+    changed = 0
+    for group in load_addresses(connection, now_ms):
+        if group.fixed:
+            continue
+        text = ",".join(registration.address for registration in group.registrations) or None
+        result = connection.execute(
+            update(job_group)
+            .where(job_group.c.id == group.group_id, job_group.c.address_list.is_distinct_from(text))
+            .values(address_list=text, update_time=zone.to_wall(now_ms))
+        )
+        changed += result.rowcount
+    return changed
+
+
+def remove_forgotten(connection: Connection, now_ms: int) -> int:
+    """Remove rows that are dead for a day."""
+    old = job_registry.c.beat_ms < now_ms - _FORGET_AFTER_MS
+    return connection.execute(delete(job_registry).where(job_registry.c.registry_group == EXECUTORS, old)).rowcount
+
+
+def _group_addresses(row: Row[Any], live: list[Registration]) -> GroupAddresses:
+    fixed = row.address_type == AddressType.FIXED
+    if fixed:
+        listed = [address.strip() for address in (row.address_list or "").split(",")]
+        registrations = [Registration(row.app_name, address, 0, None) for address in listed if address]
+    else:
+        registrations = sorted(live, key=lambda registration: registration.address)
+    return GroupAddresses(GroupId(row.id), row.app_name, fixed, tuple(registrations))
+
+
+def _is(request: RegistryRequest) -> ColumnElement[bool]:
+    return (
+        (job_registry.c.registry_group == request.registry_group)
+        & (job_registry.c.registry_key == request.registry_key)
+        & (job_registry.c.registry_value == request.registry_value)
+    )

@@ -1,0 +1,125 @@
+"""The run log's hot writes: take-off, and everything that follows it, in batches."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, select, update
+
+from jobwheel.admin.domain.ids import GroupId, JobId, NodeId, RunId
+from jobwheel.admin.domain.run import Phase, TriggerType
+from jobwheel.admin.domain.writes import Accepted, Applied, RunWrite, Settlement, TakeOff, Unconfirmed, Unsent
+from jobwheel.admin.store.dialects import statements
+from jobwheel.admin.store.tables import job_log
+from jobwheel.admin.store.zone import InstallationZone
+
+
+def take_off(connection: Connection, node_id: NodeId, sent_ms: int, runs: Sequence[TakeOff]) -> set[RunId]:
+    """Pending → sending for the runs that are still pending and the node's; only these may be sent."""
+    return statements(connection).take_off(connection, node_id, sent_ms, runs)
+
+
+def redirect(connection: Connection, node_id: NodeId, run: TakeOff, from_address: str) -> bool:
+    """Give a run being sent the next candidate's address; only if this is True may it be sent there."""
+    return statements(connection).redirect(connection, node_id, run, from_address)
+
+
+def apply(connection: Connection, zone: InstallationZone, node_id: NodeId, writes: Sequence[RunWrite]) -> Applied:
+    """Apply a batch: answers before results, so that a result in the same batch finds its run accepted.
+
+    Rows are touched in the order of their ids within each kind (see the lock order of `storage.md`).
+    """
+    ordered = sorted(writes, key=lambda write: write.run_id)
+    hot = statements(connection)
+    hot.accept(connection, node_id, [write for write in ordered if isinstance(write, Accepted)])
+    hot.mark_unconfirmed(connection, node_id, [write for write in ordered if isinstance(write, Unconfirmed)])
+    ended = hot.end_unsent(connection, node_id, [write for write in ordered if isinstance(write, Unsent)])
+    ended |= hot.settle(connection, zone, [write for write in ordered if isinstance(write, Settlement)])
+    if not ended:
+        return Applied(frozenset(), rescheduled=False)
+    last_ms = max(write.ended_ms for write in ordered if isinstance(write, Unsent | Settlement))
+    return Applied(frozenset(ended), rescheduled=hot.reschedule_fix_delay(connection, last_ms, ended))
+
+
+@dataclass(frozen=True, slots=True)
+class UnconfirmedRun:
+    """A run that may or may not have arrived, as the recovery looks at it. Times are epoch milliseconds."""
+
+    id: RunId
+    job_id: JobId
+    group_id: GroupId
+    trigger_type: TriggerType
+    planned_ms: int
+    triggered_ms: int
+    parameter: str
+    attempt: int
+    address: str
+    handler: str
+    instance_id: str | None
+    unheard_ms: int
+    check_ms: int
+    idle_answers: int
+
+
+def due_unconfirmed(connection: Connection, now_ms: int, most: int) -> list[UnconfirmedRun]:
+    """Unconfirmed runs that are to be looked at now."""
+    rows = connection.execute(
+        select(job_log)
+        .where(job_log.c.check_ms <= now_ms, job_log.c.phase == Phase.UNCONFIRMED)
+        .order_by(job_log.c.check_ms)
+        .limit(most)
+    )
+    return [
+        UnconfirmedRun(
+            id=RunId(row.id),
+            job_id=JobId(row.job_id),
+            group_id=GroupId(row.job_group),
+            trigger_type=TriggerType(row.trigger_type),
+            planned_ms=row.planned_ms,
+            triggered_ms=row.triggered_ms,
+            parameter=row.executor_param or "",
+            attempt=row.attempt,
+            address=row.executor_address or "",
+            handler=row.executor_handler or "",
+            instance_id=row.instance_id,
+            unheard_ms=row.unheard_ms,
+            check_ms=row.check_ms,
+            idle_answers=row.idle_answers,
+        )
+        for row in rows
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckLater:
+    """Moves an unconfirmed run's next look on; whoever moves it first does the look."""
+
+    run_id: RunId
+    read_check_ms: int
+    check_ms: int
+
+
+def check_later(connection: Connection, moves: Sequence[CheckLater]) -> set[RunId]:
+    """Take these runs to be looked at now; return those that no other node took first."""
+    taken = set()
+    for move in moves:
+        changed = connection.execute(
+            update(job_log)
+            .where(
+                job_log.c.id == move.run_id,
+                job_log.c.phase == Phase.UNCONFIRMED,
+                job_log.c.check_ms == move.read_check_ms,
+            )
+            .values(check_ms=move.check_ms)
+        )
+        if changed.rowcount == 1:
+            taken.add(move.run_id)
+    return taken
+
+
+def note_heard(connection: Connection, run_id: RunId, unheard_ms: int, idle_answers: int) -> None:
+    """An executor answered about an unconfirmed run's job: busy starts the count of idle answers anew."""
+    connection.execute(
+        update(job_log)
+        .where(job_log.c.id == run_id, job_log.c.phase == Phase.UNCONFIRMED)
+        .values(unheard_ms=unheard_ms, idle_answers=idle_answers)
+    )
