@@ -30,7 +30,10 @@ class NotSupportedYetError(JobwheelError):
     code: ClassVar[str] = "not_supported_yet"
 
     def __init__(self, field: str, value: object, supported: Iterable[str]) -> None:
-        super().__init__(f"{field}: {value} is not supported yet; use {' or '.join(supported)}", field=field)
+        instead = " or ".join(supported)
+        super().__init__(
+            f"{field}: {value} is not supported yet; {f'use {instead}' if instead else 'leave it out'}", field=field
+        )
 
 
 class TakenError(JobwheelError):

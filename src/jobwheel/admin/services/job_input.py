@@ -151,3 +151,22 @@ _READERS: Final[Mapping[str, Callable[[str, Any], Any]]] = {
     "key": _optional_text(128),
     "tags": _tags,
 }
+
+LATER_FIELDS: Final = frozenset(
+    {
+        "valid_from",
+        "valid_until",
+        "pause_windows",
+        "retry_interval_s",
+        "retry_backoff",
+        "retry_most_s",
+        "uncertain_send",
+        "run_limit",
+        "run_limit_overflow",
+        "alarm_settings",
+        "retention_days",
+        "glue_source",
+        "glue_remark",
+    }
+)
+"""Fields of jobs that this version does not have: given, they are refused as such and not as unknown."""

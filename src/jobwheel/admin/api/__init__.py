@@ -1,0 +1,1 @@
+"""REST for programs and people, health, metrics and the status page."""

@@ -1,0 +1,210 @@
+"""What every request passes before it reaches a route: who asks, from where, and how much it brings."""
+
+import re
+from collections.abc import Sequence
+from http.cookies import CookieError, SimpleCookie
+from typing import Final
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from jobwheel.admin.api.access import AccessTable, Rule, Who
+from jobwheel.admin.api.errors import error_response
+from jobwheel.admin.domain.user import Role
+from jobwheel.admin.services.sign_in import SignIn
+from jobwheel.admin.store.sessions import LiveSession
+from jobwheel.kernel.secret import Secret
+
+COOKIE: Final = "jobwheel_session"
+SESSION_KEY: Final = "jobwheel.session"
+TOKEN_KEY: Final = "jobwheel.session_token"  # noqa: S105 - a key of the request's scope
+MOST_BODY_BYTES: Final = 1024 * 1024
+MOST_DEPTH: Final = 32
+
+_SAFE_METHODS: Final = frozenset({"GET", "HEAD"})
+_JSON_STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_BRACKET: Final = re.compile(rb"[\[\]{}]")
+_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+_HEADERS: Final = {
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; "
+        "frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+class Gate:
+    """ASGI middleware that enforces the access table, the same-origin rule and the body limits.
+
+    A route behind it finds the session in the scope under `SESSION_KEY` (None for a guest) and its token under
+    `TOKEN_KEY`. All replies get the security headers.
+    """
+
+    def __init__(self, app: ASGIApp, sign_in: SignIn, metrics_token: Secret | None) -> None:
+        self._app = app
+        self._sign_in = sign_in
+        self._metrics_token = metrics_token
+        self._table = AccessTable()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The ASGI interface. Web sockets and other things that are not HTTP are refused by not being served."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        send = _with_headers(send)
+        refusal = await self._refusal(scope)
+        body = b""
+        if refusal is None:
+            body, refusal = await _read_body(scope, receive)
+        if refusal is not None:
+            await refusal(scope, receive, send)
+            return
+        await self._app(scope, _replay(body, receive), send)
+
+    async def _refusal(self, scope: Scope) -> Response | None:
+        method, path = scope["method"], scope["path"]
+        rule = self._table.find(method, path)
+        if rule is None:
+            return _no_route(method, path, self._table.methods(path))
+        headers = Headers(scope=scope)
+        if method not in _SAFE_METHODS and not _is_same_origin(headers):
+            message = "a change must come from a page of this server, not from that of another"
+            return error_response(403, "foreign_origin", message)
+        return await self._judge(rule, scope, headers)
+
+    async def _judge(self, rule: Rule, scope: Scope, headers: Headers) -> Response | None:
+        scope[SESSION_KEY] = scope[TOKEN_KEY] = None
+        if rule.who is Who.OPEN:
+            return None
+        if rule.who is Who.METRICS and self._has_metrics_token(headers):
+            return None
+        token = session_token(headers)
+        session = None if token is None else await self._sign_in.find(token)
+        scope[SESSION_KEY], scope[TOKEN_KEY] = session, token
+        return None if rule.who is Who.ANYBODY else _judge_session(rule.who, session)
+
+    def _has_metrics_token(self, headers: Headers) -> bool:
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        return self._metrics_token is not None and scheme.lower() == "bearer" and self._metrics_token.matches(token)
+
+
+def session_token(headers: Headers) -> str | None:
+    """The session token of a request's cookie."""
+    try:
+        cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+    except CookieError:
+        return None
+    return None if cookie is None or not cookie.value else cookie.value
+
+
+def _judge_session(who: Who, session: LiveSession | None) -> Response | None:
+    if session is None:
+        return error_response(401, "not_signed_in", "sign in first: POST /api/v1/session")
+    if who is not Who.SIGNED_IN and session.user.role is not Role.ADMIN:
+        return error_response(403, "forbidden", f"the role {session.user.role} may not do this")
+    return None
+
+
+def _no_route(method: str, path: str, methods: Sequence[str]) -> Response:
+    if not methods:
+        return error_response(404, "not_found", f"there is nothing at {path[:200]}")
+    allowed = ", ".join(sorted(methods))
+    message = f"{method[:20]} is not possible at {path[:200]}; possible: {allowed}"
+    return error_response(405, "method_not_allowed", message, None, {"Allow": allowed})
+
+
+def _is_same_origin(headers: Headers) -> bool:
+    """Whether a page of this server, or no page at all (a program), sent the request."""
+    if headers.get("sec-fetch-site", "none") in ("cross-site", "same-site"):
+        return False
+    origin = headers.get("origin")
+    if origin is None:
+        return True
+    try:
+        sender = urlsplit(origin)
+        host = urlsplit(f"//{headers.get('host', '')}")
+        default_port = _DEFAULT_PORTS.get(sender.scheme)
+        return (
+            default_port is not None
+            and sender.hostname is not None
+            and sender.hostname == host.hostname
+            and (sender.port or default_port) == (host.port or default_port)
+        )
+    except ValueError:
+        return False
+
+
+async def _read_body(scope: Scope, receive: Receive) -> tuple[bytes, Response | None]:
+    """The whole body, if it is not too large, too deep or of another kind than JSON or a form."""
+    headers = Headers(scope=scope)
+    too_large = error_response(413, "too_large", f"the body is larger than {MOST_BODY_BYTES} bytes")
+    length = headers.get("content-length", "0")
+    if not length.isdigit() or len(length) > 12 or int(length) > MOST_BODY_BYTES:
+        return b"", too_large
+    chunks = bytearray()
+    more = scope["method"] not in _SAFE_METHODS
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            break
+        chunks += message.get("body", b"")
+        more = message.get("more_body", False)
+        if len(chunks) > MOST_BODY_BYTES:
+            return b"", too_large
+    body = bytes(chunks)
+    return body, _wrong_kind(headers, body) if body else None
+
+
+def _wrong_kind(headers: Headers, body: bytes) -> Response | None:
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind == "application/x-www-form-urlencoded":
+        return None
+    if kind != "application/json":
+        return error_response(415, "not_json", "the body must be JSON: send Content-Type: application/json")
+    if _is_too_deep(body):
+        return error_response(400, "malformed_json", f"the body is nested deeper than {MOST_DEPTH} levels")
+    return None
+
+
+def _is_too_deep(body: bytes) -> bool:
+    if body.count(b"[") + body.count(b"{") <= MOST_DEPTH:
+        return False
+    depth = 0
+    for bracket in _BRACKET.findall(_JSON_STRING.sub(b"", body)):
+        depth += 1 if bracket in b"[{" else -1
+        if depth > MOST_DEPTH:
+            return True
+    return False
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """Give the body that was read once more, then whatever comes (a disconnect)."""
+    given = False
+
+    async def replay() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return replay
+
+
+def _with_headers(send: Send) -> Send:
+    async def send_with_headers(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in _HEADERS.items():
+                headers.setdefault(name, value)
+        await send(message)
+
+    return send_with_headers

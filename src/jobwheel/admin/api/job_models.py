@@ -1,0 +1,193 @@
+"""Jobs as the API spells them."""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+
+from jobwheel.admin.api.instants import from_text, to_text
+from jobwheel.admin.api.models import Body, Id, PageQuery, Query
+from jobwheel.admin.domain.event import Event
+from jobwheel.admin.domain.job import Job
+from jobwheel.admin.domain.policies import AWAITING_SETTLEMENT_MS
+
+Status = Literal["running", "stopped"]
+
+
+class JobFields(Body):
+    """What may be said about a job. `time_zone` null = the installation's; `anchor_at` is for FIX_RATE alone."""
+
+    group_id: Id = 0
+    name: str = ""
+    author: str = ""
+    alarm_email: str = ""
+    schedule_type: str = "NONE"
+    schedule_conf: str = ""
+    time_zone: str | None = None
+    anchor_at: str | None = None
+    misfire_strategy: str = "DO_NOTHING"
+    route_strategy: str = "FIRST"
+    handler: str = ""
+    parameter: str = ""
+    block_strategy: str = "SERIAL_EXECUTION"
+    timeout_s: int = 0
+    retry_count: int = 0
+    glue_type: str = "BEAN"
+    child_job_ids: list[Id] = Field(default_factory=list)
+    key: str | None = None
+    tags: list[str] = Field(default_factory=list)
+
+    def given(self) -> dict[str, Any]:
+        """The fields that are given, as the use cases name them."""
+        given = self.model_dump(exclude_unset=True, exclude={"running", "version"})
+        if "anchor_at" in given:
+            given["anchor_ms"] = from_text("anchor_at", given.pop("anchor_at"))
+        return given
+
+
+class JobCreate(JobFields):
+    """A new job, stopped unless `running`."""
+
+    group_id: Id
+    name: str
+    schedule_type: str
+    running: bool = False
+
+
+class JobPatch(JobFields):
+    """Fields that are left out stay as they are; with `version` only if nobody changed the job meanwhile."""
+
+    version: int | None = None
+
+
+class TriggerBody(Body):
+    """A run by hand: `parameter` null = the job's own; `addresses` empty = any of the group's."""
+
+    parameter: str | None = None
+    addresses: list[str] = Field(default_factory=list, max_length=1000)
+
+
+class JobQuery(PageQuery):
+    """Which jobs: `name` is a part of the name."""
+
+    group_id: Id | None = None
+    status: Status | None = None
+    handler: str | None = None
+    name: str | None = None
+
+
+class PreviewQuery(Query):
+    """How many times, and from when (now)."""
+
+    count: int = 5
+    from_: str | None = Field(default=None, alias="from")
+
+
+class SchedulePreviewQuery(PreviewQuery):
+    """A schedule that need not be a job's."""
+
+    schedule_type: str
+    schedule_conf: str = ""
+    time_zone: str | None = None
+
+
+class JobModel(BaseModel):
+    """A job. `next_planned_at` is null while nothing is planned: stopped, or waiting for the end of a run."""
+
+    id: int
+    group_id: int
+    name: str
+    author: str
+    alarm_email: str
+    schedule_type: str
+    schedule_conf: str
+    time_zone: str | None
+    anchor_at: str | None
+    misfire_strategy: str
+    route_strategy: str
+    handler: str
+    parameter: str
+    block_strategy: str
+    timeout_s: int
+    retry_count: int
+    glue_type: str
+    child_job_ids: list[int]
+    key: str | None
+    tags: list[str]
+    status: Status
+    last_planned_at: str | None
+    next_planned_at: str | None
+    created_at: str
+    updated_at: str
+    version: int
+
+
+class PreviewModel(BaseModel):
+    """The next times of a schedule, and the schedule in words."""
+
+    times: list[str]
+    description: str
+
+
+class EventModel(BaseModel):
+    """Something that happened."""
+
+    id: int
+    kind: str
+    at: str
+    actor: str
+    group_id: int | None
+    job_id: int | None
+    run_id: int | None
+    details: dict[str, Any]
+
+
+def job_model(job: Job) -> JobModel:
+    """A job for the API."""
+    settings = job.settings
+    return JobModel(
+        id=job.id,
+        group_id=settings.group_id,
+        name=settings.name,
+        author=settings.author,
+        alarm_email=settings.alarm_email,
+        schedule_type=settings.schedule_type,
+        schedule_conf=settings.schedule_conf,
+        time_zone=settings.time_zone,
+        anchor_at=to_text(settings.anchor_ms),
+        misfire_strategy=settings.misfire_strategy,
+        route_strategy=settings.route_strategy,
+        handler=settings.handler,
+        parameter=settings.parameter,
+        block_strategy=settings.block_strategy,
+        timeout_s=settings.timeout_s,
+        retry_count=settings.retry_count,
+        glue_type=settings.glue_type,
+        child_job_ids=list(settings.child_job_ids),
+        key=settings.key,
+        tags=list(settings.tags),
+        status="running" if job.running else "stopped",
+        last_planned_at=to_text(job.last_ms),
+        next_planned_at=to_text(next_time(job)),
+        created_at=to_text(job.created_ms),
+        updated_at=to_text(job.updated_ms),
+        version=job.version,
+    )
+
+
+def next_time(job: Job) -> int | None:
+    """When the job runs next, epoch milliseconds; None while nobody can know."""
+    return None if job.next_ms == AWAITING_SETTLEMENT_MS else job.next_ms
+
+
+def event_model(event: Event) -> EventModel:
+    """An event for the API."""
+    return EventModel(
+        id=event.id,
+        kind=event.kind,
+        at=to_text(event.at_ms),
+        actor=event.actor,
+        group_id=event.group_id,
+        job_id=event.job_id,
+        run_id=event.run_id,
+        details=dict(event.details),
+    )
