@@ -129,7 +129,8 @@ def _month_days(days: MonthDays) -> list[str]:
 def _from_end(back: int) -> str:
     if back == 0:
         return "the last day"
-    return f"{'1 day' if back == 1 else f'{back} days'} before the last day"
+    suffix = {1: "st", 2: "nd", 3: "rd"}.get(back % 10 if back // 10 != 1 else 0, "th")
+    return f"the {back}{suffix} day before the last day"
 
 
 def _week_days(days: WeekDays) -> str:

@@ -102,6 +102,7 @@ def test_numbers_of_thousands_of_digits_are_refused_like_others() -> None:
         ("0 0 5/20 * * ?", "0 0 5-5/1 * * ?"),
         ("0 0 9-17/1 * * ?", "0 0 9-17/1 * * ?"),
         ("0 0 0 L,L-3,lw,L-0W,15w,1 nov-feb ? 2026,2028/2", "0 0 0 1,L,L-3,15W,LW 1,2,11,12 ? 2026/2"),
+        ("0 0 0 ? * 1-5/2", "0 0 0 ? * 1-5/2"),
         ("0 0 0 ? * THUL", "0 0 0 ? * 5L"),
         ("0 0 0 ? * L", "0 0 0 ? * 7"),
         ("0 0 0 ? * 2#1", "0 0 0 ? * 2#1"),
@@ -120,12 +121,16 @@ def test_schedules_in_other_zones_or_of_another_kind_of_hour_are_not_equal() -> 
     assert parse("0 0 * * * ?") != parse("0 0 0-23 * * ?")
 
 
-def test_a_hundred_years_without_a_leap_day_are_passed_over() -> None:
+def test_leap_days_are_those_of_the_calendar() -> None:
     schedule = parse("0 0 0 29 2 ? *")
+    assert schedule.next_after(ms("1996-03-01T00:00:00+00:00")) == ms("2000-02-29T00:00:00+00:00")
     assert schedule.next_after(ms("2096-03-01T00:00:00+00:00")) == ms("2104-02-29T00:00:00+00:00")
 
 
-@pytest.mark.parametrize("expression", ["0 0 0 30 2 ?", "0 0 0 ? 2 2#5 2027", "0 0 0 31W 4 ?", "0 0 0 1 1 ? 2026"])
+@pytest.mark.parametrize(
+    "expression",
+    ["0 0 0 30 2 ?", "0 0 0 ? 2 2#5 2027", "0 0 0 31W 4 ?", "0 0 0 L-30W 2 ?", "0 0 0 L-30 2 ?", "0 0 0 1 1 ? 2026"],
+)
 def test_a_day_that_never_comes_gives_none(expression: str) -> None:
     assert parse(expression).next_after(ms("2026-01-01T00:00:00+00:00")) is None
 
@@ -152,6 +157,20 @@ def test_the_second_pass_still_comes_after_the_last_match_of_the_first() -> None
     schedule = parse("0 30 2/22 27 10 ? 2024", "Europe/Berlin")
     first = ms("2024-10-27T02:30:00+02:00")
     assert preview(schedule, first - 1, 3) == [first, first + 3_600_000]
+
+
+@pytest.mark.parametrize(
+    ("expression", "instant"),
+    [
+        # The day before clocks go back, in the hour that comes twice, and in the hour that is skipped in another year.
+        ("0 0 */12 2 11 ?", "2024-11-02T00:00:00-04:00"),
+        ("0 30 1/23 3 11 ?", "2024-11-03T01:30:00-04:00"),
+        ("0 30 2/22 10 3 ?", "2025-03-10T02:30:00-04:00"),
+    ],
+)
+def test_a_far_match_near_a_clock_change_is_found(expression: str, instant: str) -> None:
+    schedule = parse(expression, "America/New_York")
+    assert schedule.next_after(ms("2024-01-15T00:00:00+00:00")) == ms(instant)
 
 
 def test_the_last_of_a_year_of_seconds_takes_few_look_ups() -> None:

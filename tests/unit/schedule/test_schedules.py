@@ -173,6 +173,14 @@ def test_a_repeated_hour_shows_its_highest_wall_time_until_it_is_over() -> None:
     assert zone.highest_wall(second_pass + 2 * 3600) == ms("2024-11-03T03:10:00+00:00") // 1000
 
 
+def test_the_end_of_a_span_belongs_to_it_and_its_beginning_does_not() -> None:
+    schedule = parse_schedule("CRON", "0/5 * * * * ?", zone="UTC", anchor_ms=None)
+    assert last_in(schedule, 0, 20_000) == 20_000
+    assert last_in(schedule, 0, 19_999) == 15_000
+    assert last_in(schedule, 15_000, 19_999) is None
+    assert count_in(schedule, 0, 20_000, 100) == 4
+
+
 def test_a_count_stops_at_the_most_it_is_asked_for() -> None:
     schedule = parse_schedule("CRON", "* * * * * ?", zone="UTC", anchor_ms=None)
     assert count_in(schedule, 0, DAY_MS, 100) == 100

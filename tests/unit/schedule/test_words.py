@@ -20,6 +20,8 @@ def words(schedule_type: str, conf: str, language: Language) -> str:
         ("0 2/5 * * * ?", "every 5 minutes from minute 2", "自第 2 分起每 5 分钟"),
         # 56 to 60 is no seven minutes.
         ("0 0/7 * * * ?", "at minutes 0, 7, 14 … 56 of every hour", "每小时第 0、7、14 … 56 分"),
+        ("0 4/8 * * * ?", "at minutes 4, 12, 20 … 52 of every hour", "每小时第 4、12、20 … 52 分"),
+        ("0 0/17 * * * ?", "at minutes 0, 17, 34 and 51 of every hour", "每小时第 0、17、34、51 分"),
         ("0 0 * * * ?", "every hour", "每小时"),
         ("15 30 * * * ?", "every hour at minute 30, second 15", "每小时第 30 分 15 秒"),
         ("0 0 0/2 * * ?", "every 2 hours", "每 2 小时"),
@@ -44,7 +46,7 @@ def words(schedule_type: str, conf: str, language: Language) -> str:
         ("0 0 0 L * ?", "at 00:00 on the last day of every month", "每月最后一天 00:00"),
         (
             "0 0 0 1,15,L-3 * ?",
-            "at 00:00 on days 1 and 15 and 3 days before the last day of every month",
+            "at 00:00 on days 1 and 15 and the 3rd day before the last day of every month",
             "每月 1、15 日、倒数第 4 天 00:00",
         ),
         (
@@ -54,8 +56,13 @@ def words(schedule_type: str, conf: str, language: Language) -> str:
         ),
         (
             "0 0 0 L-1W * ?",
-            "at 00:00 on the weekday nearest to 1 day before the last day of every month",
+            "at 00:00 on the weekday nearest to the 1st day before the last day of every month",
             "每月最接近倒数第 2 天的工作日 00:00",
+        ),
+        (
+            "0 0 0 L-11,L-22 * ?",
+            "at 00:00 on the 11th day before the last day and the 22nd day before the last day of every month",
+            "每月倒数第 12 天、倒数第 23 天 00:00",
         ),
         ("0 0 0 30 3-5 ?", "at 00:00 on day 30 of March to May", "3 至 5 月 30 日 00:00"),
         (
@@ -67,6 +74,16 @@ def words(schedule_type: str, conf: str, language: Language) -> str:
             "0 0 0 29 2 ?",
             "at 00:00 on day 29 of February, where there is such a day",
             "2 月 29 日 00:00（无此日的月份跳过）",
+        ),
+        (
+            "0 0 0 L-27 2 ?",
+            "at 00:00 on the 27th day before the last day of February",
+            "2 月倒数第 28 天 00:00",
+        ),
+        (
+            "0 0 0 L-28 2 ?",
+            "at 00:00 on the 28th day before the last day of February, where there is such a day",
+            "2 月倒数第 29 天 00:00（无此日的月份跳过）",
         ),
         ("0 0 0 ? * 6L", "at 00:00 on the last Friday of every month", "每月最后一个周五 00:00"),
         ("0 0 0 ? * 6#3", "at 00:00 on the third Friday of every month", "每月第三个周五 00:00"),
