@@ -86,8 +86,6 @@ class WireClient(Service):
             reply = await waiter
         except asyncio.CancelledError:
             connection.close()
-            if waiter.done() and not waiter.cancelled():
-                waiter.exception()  # marks it as seen: the error came in the same turn as the cancellation
             raise
         finally:
             self._busy.discard(connection)

@@ -101,7 +101,7 @@ async def test_reads_every_kind_of_reply_and_keeps_the_connection(
         pytest.param(raw(b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok"), b"ok", id="HTTP/1.0"),
         pytest.param(reply(b"bye", headers="Connection: close\r\n"), b"bye", id="says close"),
         pytest.param(reply(b"ok" + b"HTTP/1.1 200 OK\r\n", close=True), b"okHTTP/1.1 200 OK\r\n", id="closes unsaid"),
-        pytest.param(raw(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n"
+        pytest.param(raw(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 500 No\r\nContent-Length: 3\r\n\r\n"
                          b"two"), b"ok", id="two replies"),
         pytest.param(raw(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok and more"), b"ok", id="bytes behind"),
     ],
@@ -110,7 +110,7 @@ async def test_reads_the_reply_and_opens_a_new_connection_for_the_next(
     client: WireClient, behaviour: Behaviour, body: bytes
 ) -> None:
     async with HttpPeer([behaviour]) as peer:
-        assert (await post(client, peer)).body == body
+        assert await post(client, peer) == WireReply(200, body)
         await eventually(lambda: client.open_connections == 0)
         assert (await post(client, peer)).body == b'{"code":200}'
         assert [request.connection for request in peer.requests] == [1, 2]
@@ -185,6 +185,8 @@ async def test_bytes_that_nobody_asked_for_end_an_idle_connection(client: WireCl
         peer.say_now(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfake")
         assert (await post(client, peer)).body == b'{"code":200}'
         assert [request.connection for request in peer.requests] == [1, 2]
+        peer.say_now(b"HTTP/1.1 200 OK\r\n", connection=2)
+        await eventually(lambda: client.open_connections == 0)
 
 
 async def test_cancelling_closes_the_connection(client: WireClient) -> None:
@@ -195,6 +197,7 @@ async def test_cancelling_closes_the_connection(client: WireClient) -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
         assert client.busy_connections == 0
+        await eventually(lambda: client.open_connections == 0)
         await post(client, peer)
         assert [request.connection for request in peer.requests] == [1, 2]
 
@@ -209,5 +212,6 @@ async def test_stop_fails_what_is_under_way_and_refuses_what_comes_later(client:
             await task
         with pytest.raises(UnreachableError, match="not running"):
             await post(client, peer)
+        assert len(peer.writers) == 1
         await client.start()
         assert (await post(client, peer)).status == 200
