@@ -1,11 +1,10 @@
 """Takes results from the spool to an admin."""
 
 import asyncio
-from typing import Final
+from typing import Final, Protocol
 
-from jobwheel.executor.admin_client import AdminClient
 from jobwheel.executor.errors import AdminRefusedError
-from jobwheel.executor.ledger import RunLedger
+from jobwheel.executor.ledger import RunKey, RunLedger
 from jobwheel.executor.spool import Spool
 from jobwheel.executor.spool_segment import SpoolBatch
 from jobwheel.kernel.backoff import Backoff
@@ -13,6 +12,7 @@ from jobwheel.kernel.clock import Clock
 from jobwheel.kernel.logging import get_logger
 from jobwheel.kernel.service import Service
 from jobwheel.wire.errors import UncertainError, UnreachableError
+from jobwheel.wire.messages import Envelope, Result
 
 log = get_logger(__name__)
 
@@ -21,6 +21,19 @@ MOST_BATCH_BYTES: Final = 512 * 1024
 _ADOPT_S: Final = 60.0
 _SYNC_S: Final = 0.1
 _ROUNDS_AT_STOP: Final = 3
+_MOST_SINGLED_OUT: Final = 3
+
+
+class ResultReceiver(Protocol):
+    """Where results go: the admins, behind their client."""
+
+    async def callback(self, admin: str, results: list[Result]) -> Envelope:
+        """Hand results to one admin; returns once it has them for good.
+
+        Raises:
+            UnreachableError, UncertainError, AdminRefusedError: it has not, or perhaps has; they may be sent again.
+        """
+        ...
 
 
 class CallbackSender(Service):
@@ -28,15 +41,15 @@ class CallbackSender(Service):
 
     The admin that answered last is asked first. A batch that none took is tried again after a back-off, and is made
     smaller: a slow admin gets less at once, and one result that an admin chokes on is found. Such a one goes to the
-    end of the spool, so that the others do not wait for it. A result that an admin names as bad in an answer
-    that is a success is done with.
+    end of the spool, so that the others do not wait for it; it is never given up. A result that an admin names as bad
+    in an answer that is a success is done with.
     """
 
     def __init__(
         self,
         spool: Spool,
         ledger: RunLedger,
-        admin: AdminClient,
+        admin: ResultReceiver,
         admins: tuple[str, ...],
         clock: Clock,
         backoff: Backoff | None = None,
@@ -53,6 +66,7 @@ class CallbackSender(Service):
         self._drained = asyncio.Event()
         self._most = MOST_PER_BATCH
         self._failures = 0
+        self._put_back: set[RunKey] = set()
         self._stopping = False
 
     async def on_start(self) -> None:
@@ -106,8 +120,17 @@ class CallbackSender(Service):
         self._failures += 1
         if self._stopping and self._failures >= _ROUNDS_AT_STOP:
             self._drained.set()
-        self._retry_now.clear()
-        await self.clock.wait(self._backoff.delay_s(self._failures), self._retry_now)
+        await self._pause()
+
+    async def _pause(self) -> None:
+        delay_s = self._backoff.delay_s(self._failures)
+        if not 0 < len(self._put_back) <= _MOST_SINGLED_OUT:
+            self._retry_now.clear()
+            await self.clock.wait(delay_s, self._retry_now)
+        elif self._spool.pending <= len(self._put_back):
+            # Only what was refused is left: new results need not wait for it.
+            self._some.clear()
+            await self.clock.wait(delay_s, self._some)
 
     async def _delivered(self, batch: SpoolBatch) -> bool:
         """Try each admin in turn. True once one has the batch."""
@@ -133,6 +156,7 @@ class CallbackSender(Service):
         if self._failures:
             log.info("callback.regained", admin=admin, waiting=self._spool.pending)
         self._failures = 0
+        self._put_back.clear()
         self._most = min(MOST_PER_BATCH, self._most * 2)
         if self._admins[0] != admin:
             self._admins.remove(admin)
@@ -146,10 +170,18 @@ class CallbackSender(Service):
 
     def _make_smaller(self, batch: SpoolBatch, *, refused: bool, uncertain: bool) -> None:
         if refused and len(batch.results) == 1:
-            log.warning("callback.put_back", log_id=batch.results[0].log_id, reason="no admin takes it at the moment")
-            self._spool.move_to_end(batch)
+            self._move_back(batch)
         elif refused or uncertain:
             self._most = max(1, len(batch.results) // 2)
+
+    def _move_back(self, batch: SpoolBatch) -> None:
+        (result,) = batch.results
+        # The keys tell one bad result from an admin that refuses everything; more of them would tell nothing more.
+        if len(self._put_back) <= _MOST_SINGLED_OUT:
+            self._put_back.add((result.log_id, result.log_date_time))
+        report = log.warning if self._failures == 0 else log.debug
+        report("callback.put_back", log_id=result.log_id, reason="no admin takes it at the moment")
+        self._spool.move_to_end(batch)
 
     async def _sync_loop(self) -> None:
         while True:

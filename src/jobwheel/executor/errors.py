@@ -30,11 +30,9 @@ class BindError(JobwheelError):
 
     code: ClassVar[str] = "cannot_listen"
 
-    def __init__(self, host: str, port: str, reason: str) -> None:
-        super().__init__(
-            f"cannot listen on {host} port {port}: {reason}; choose another `port`, or 0 for the next free one",
-            field="port",
-        )
+    def __init__(self, host: str, port: str, reason: str, *, field: str) -> None:
+        advice = "choose another `port`, or 0 for the next free one" if field == "port" else f"check `{field}`"
+        super().__init__(f"cannot listen on {host} port {port}: {reason}; {advice}", field=field)
 
 
 class StorageError(JobwheelError):

@@ -4,11 +4,13 @@ import contextvars
 import inspect
 import threading
 import traceback
+from asyncio import base_events, runners
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
+from jobwheel.executor import handler_loop, handlers
 from jobwheel.executor.context import JobContext, Outcome
 from jobwheel.executor.handler_loop import HandlerLoop
 from jobwheel.executor.run_log import RunLog
@@ -16,6 +18,8 @@ from jobwheel.executor.workers import AcceptedRun
 from jobwheel.wire.messages import FAILURE, SUCCESS, Result
 
 MOST_MESSAGE_BYTES = 60_000
+# What leads to a handler, and says nothing about it: `asyncio.runners` and `base_events` among it.
+_OUR_FILES = frozenset({__file__, handlers.__file__, handler_loop.__file__, runners.__file__, base_events.__file__})
 _CUT_MARK = " … (cut here)"
 
 Settle = Callable[[Result], None]
@@ -94,7 +98,7 @@ def _end_line(outcome: Outcome) -> str:
 def _traceback(error: BaseException) -> str:
     # Without the frames of ours that lead to the handler, which say nothing about the handler.
     frames = error.__traceback__
-    while frames is not None and frames.tb_frame.f_code.co_filename == __file__:
+    while frames is not None and frames.tb_frame.f_code.co_filename in _OUR_FILES:
         frames = frames.tb_next
     text = "".join(traceback.format_exception(type(error), error, frames or error.__traceback__))
     return f"the handler raised an exception\n{text.rstrip()}"

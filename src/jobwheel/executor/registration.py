@@ -1,21 +1,33 @@
 """Tells the admins that this executor is alive."""
 
 import asyncio
+import functools
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
-from jobwheel.executor.admin_client import AdminClient
 from jobwheel.executor.errors import AdminRefusedError
 from jobwheel.kernel.backoff import Backoff
 from jobwheel.kernel.clock import Clock
 from jobwheel.kernel.logging import get_logger
 from jobwheel.kernel.service import Service
 from jobwheel.wire.errors import UncertainError, UnreachableError
-from jobwheel.wire.messages import WRONG_TOKEN_MESSAGE, Features
+from jobwheel.wire.messages import WRONG_TOKEN_MESSAGE, Envelope, Features
 
 log = get_logger(__name__)
 
 _RETRY: Final = Backoff(first_s=1.0, most_s=30.0, jitter=0.2)
+
+
+class Registry(Protocol):
+    """Where executors are registered: the admins, behind their client. Raises as `AdminClient` does."""
+
+    async def register(self, admin: str, address: str, features: Features) -> Envelope:
+        """Tell one admin that the executor is alive."""
+        ...
+
+    async def remove(self, admin: str, address: str) -> Envelope:
+        """Tell one admin that the executor takes no more runs."""
+        ...
 
 
 class Registration(Service):
@@ -26,7 +38,7 @@ class Registration(Service):
 
     def __init__(
         self,
-        admin: AdminClient,
+        admin: Registry,
         admins: tuple[str, ...],
         address: str,
         features: Callable[[], Features],
@@ -49,15 +61,14 @@ class Registration(Service):
 
     async def on_start(self) -> None:
         for state in self._states.values():
-            self.supervise(state.root, _beating(self, state))
+            self.supervise(state.root, functools.partial(self._beat_for_ever, state))
 
     async def on_stop(self) -> None:
         for root in self._states:
             await self.cancel(root)
         await asyncio.gather(*(self._remove(state) for state in self._states.values()))
 
-    async def beat_for_ever(self, state: "_AdminState") -> None:
-        """Beat to one admin until cancelled."""
+    async def _beat_for_ever(self, state: "_AdminState") -> None:
         while True:
             await self._beat(state)
             delay_s = self._heartbeat_s
@@ -112,13 +123,6 @@ class _AdminState:
         self.registered = False
         self.failures += 1
         self._reason = reason
-
-
-def _beating(registration: Registration, state: _AdminState) -> "Callable[[], asyncio.Future[None]]":
-    def main() -> "asyncio.Future[None]":
-        return asyncio.ensure_future(registration.beat_for_ever(state))
-
-    return main
 
 
 def _advice(error: AdminRefusedError) -> str:

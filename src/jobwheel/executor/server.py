@@ -7,10 +7,13 @@ from typing import Any, Final, cast
 
 from jobwheel.executor.errors import BindError
 from jobwheel.kernel.clock import Clock
+from jobwheel.kernel.logging import get_logger
 from jobwheel.kernel.service import Service
 from jobwheel.wire.codec import encode_envelope
 from jobwheel.wire.messages import FAILURE, Reason
 from jobwheel.wire.server import Receive, Scope, Send, WireApp, WireRequest
+
+log = get_logger(__name__)
 
 FIRST_PORT: Final = 9999
 _MOST_PORTS: Final = 1000
@@ -65,15 +68,17 @@ def bind(host: str, port: int) -> socket.socket:
     """
     ports = range(FIRST_PORT, FIRST_PORT + _MOST_PORTS) if port <= 0 else range(port, port + 1)
     tried = str(port) if port > 0 else f"{ports[0]} to {ports[-1]}"
-    reason = "no port is free"
+    reason, field = "no port is free", "port"
     for candidate in ports:
         try:
             return _listen(host, candidate)
         except OSError as error:
             reason = error.strerror or str(error)
             if error.errno != errno.EADDRINUSE:
+                # The next port would not help: it is the host, or a port that only the system may use.
+                field = "port" if error.errno == errno.EACCES else "host"
                 break
-    raise BindError(host, tried, reason)
+    raise BindError(host, tried, reason, field=field)
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -112,6 +117,11 @@ class EmbeddedServer(Service):
         began.cancel()
         if self._serving.done():
             self._serving.result()
+        self._serving.add_done_callback(self._ended)
+
+    def _ended(self, serving: "asyncio.Task[None]") -> None:
+        if not self._server.should_exit and not serving.cancelled():
+            log.error("executor.server_ended", exc_info=serving.exception())
 
     async def on_stop(self) -> None:
         if self._serving is not None:

@@ -45,6 +45,7 @@ class Spool:
         self._memory: MemorySegment | None = None
         self._locks: dict[Path, int] = {}
         self._made = 0
+        self._closed = False
         self.on_put: Callable[[], None] = _nothing
         """Called after each `put`, in its thread."""
 
@@ -93,12 +94,28 @@ class Spool:
 
     def put(self, result: Result) -> None:
         """Keep a result. Never raises: a disk that refuses is reported, and the result is kept in memory."""
+        self._keep(result)
+        self.on_put()
+
+    def _keep(self, result: Result) -> None:
         with self._lock:
             try:
-                self._writable().append(result)
+                if self._closed:
+                    self._put_late(result)
+                else:
+                    self._writable().append(result)
             except OSError as error:
                 self._put_into_memory(result, error)
-        self.on_put()
+
+    def _put_late(self, result: Result) -> None:
+        """A run that outlived the stop: its result waits for the next process."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._made += 1
+        segment = SegmentFile.create(self._folder / f"{self._made:08d}.spool")
+        try:
+            segment.append(result)
+        finally:
+            segment.close()
 
     def _writable(self) -> SegmentFile:
         if self._active is None or self._active.size >= self._segment_bytes:
@@ -134,7 +151,7 @@ class Spool:
     def move_to_end(self, batch: SpoolBatch) -> None:
         """Let the others go before the results of a batch, which was the last one read."""
         for result in batch.results:
-            self.put(result)
+            self._keep(result)
         self.done(batch)
 
     def sync(self) -> None:
@@ -153,6 +170,7 @@ class Spool:
     def close(self) -> None:
         """Close the files. What is left waits for the next process."""
         with self._lock:
+            self._closed = True
             self._drop_locked(keep_active=False)
             for segment in self._segments:
                 segment.close()

@@ -129,15 +129,28 @@ class SegmentFile:
         self.pending += 1
 
     def read(self, most: int, most_bytes: int) -> SpoolBatch:
-        data = os.pread(self._descriptor, most_bytes, self._start)
-        while b"\n" not in data and self._start + len(data) < self.size:
-            data += os.pread(self._descriptor, _SCAN_BYTES, self._start + len(data))
-        lines = data.splitlines(keepends=True)
-        if len(lines) > 1 and not lines[-1].endswith(b"\n") and self._start + len(data) < self.size:
-            lines.pop()  # cut by most_bytes: the next read has it
-        lines = lines[:most]
+        lines = self._read_lines(most_bytes)[:most]
         results = [result for line in lines if (result := self._parse(line)) is not None]
         return SpoolBatch(self, results, self._start + sum(map(len, lines)), len(lines))
+
+    def _read_lines(self, most_bytes: int) -> list[bytes]:
+        """The lines that fit into `most_bytes`, at least one."""
+        data = os.pread(self._descriptor, most_bytes, self._start)
+        if self._start + len(data) >= self.size:
+            return data.splitlines(keepends=True)
+        end = data.rfind(b"\n")
+        if end < 0:
+            data = self._first_line(data)
+            end = len(data)
+        return data[: end + 1].splitlines(keepends=True)
+
+    def _first_line(self, head: bytes) -> bytes:
+        while chunk := os.pread(self._descriptor, _SCAN_BYTES, self._start + len(head)):
+            end = chunk.find(b"\n")
+            if end >= 0:
+                return head + chunk[: end + 1]
+            head += chunk
+        return head
 
     def _parse(self, line: bytes) -> Result | None:
         try:

@@ -1,0 +1,247 @@
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from jobwheel.executor.callbacks import MOST_PER_BATCH, CallbackSender
+from jobwheel.executor.errors import AdminRefusedError
+from jobwheel.executor.ledger import RunLedger, RunState
+from jobwheel.executor.spool import Spool
+from jobwheel.kernel.backoff import Backoff
+from jobwheel.kernel.fake_clock import FakeClock, settle
+from jobwheel.wire.errors import UncertainError, UnreachableError
+from jobwheel.wire.messages import Envelope, Result
+
+Answer = Callable[[str, list[Result]], Envelope]
+
+
+class Admins:
+    """The admins, in memory: `answer` decides, `calls` remembers (admin, log ids)."""
+
+    def __init__(self) -> None:
+        self.answer: Answer = succeed
+        self.calls: list[tuple[str, list[int]]] = []
+
+    async def callback(self, admin: str, results: list[Result]) -> Envelope:
+        self.calls.append((admin, [result.log_id for result in results]))
+        return self.answer(admin, results)
+
+
+def succeed(admin: str, results: list[Result]) -> Envelope:
+    return Envelope(200)
+
+
+def away(admin: str, results: list[Result]) -> Envelope:
+    raise UnreachableError(admin, "refused")
+
+
+def slow(admin: str, results: list[Result]) -> Envelope:
+    raise UncertainError(admin, "time-out")
+
+
+def refuse(admin: str, results: list[Result]) -> Envelope:
+    raise AdminRefusedError(admin, 500, "database is down", readable=True)
+
+
+def proxy(admin: str, results: list[Result]) -> Envelope:
+    raise AdminRefusedError(admin, 502, "not an admin's answer", readable=False)
+
+
+class Bench:
+    def __init__(self, folder: Path, admins: tuple[str, ...] = ("a",)) -> None:
+        self.clock = FakeClock()
+        self.spool = Spool(folder, "one")
+        self.spool.open()
+        self.ledger = RunLedger(self.clock)
+        self.admins = Admins()
+        self.sender = CallbackSender(self.spool, self.ledger, self.admins, admins, self.clock, Backoff(0.2, 30, 0))
+
+    def put(self, *log_ids: int) -> None:
+        for log_id in log_ids:
+            self.ledger.accept((log_id, 0))
+            self.spool.put(Result(log_id, 0, 200))
+            self.ledger.finish((log_id, 0))
+        self.sender.notify()
+
+    async def put_and_settle(self, *log_ids: int) -> None:
+        self.put(*log_ids)
+        await settle()
+
+
+@asynccontextmanager
+async def working(folder: Path, *admins: str) -> AsyncIterator[Bench]:
+    bench = Bench(folder, admins or ("a",))
+    await bench.sender.start()
+    try:
+        yield bench
+    finally:
+        await bench.sender.stop()
+        bench.spool.close()
+
+
+async def test_results_are_sent_in_one_batch_and_gone_after_the_reply(tmp_path: Path) -> None:
+    async with working(tmp_path) as bench:
+        await bench.put_and_settle(1, 2, 3)
+        assert bench.admins.calls == [("a", [1, 2, 3])]
+        assert bench.spool.pending == 0
+        assert bench.ledger.state((1, 0)) is RunState.REPORTED
+
+
+async def test_a_batch_is_bounded(tmp_path: Path) -> None:
+    async with working(tmp_path) as bench:
+        await bench.put_and_settle(*range(MOST_PER_BATCH * 2 + 1))
+        assert [len(ids) for _, ids in bench.admins.calls] == [MOST_PER_BATCH, MOST_PER_BATCH, 1]
+
+
+@pytest.mark.parametrize("answer", [away, slow, proxy])
+async def test_without_a_success_nothing_is_lost_and_it_is_tried_again_after_a_growing_pause(
+    tmp_path: Path, answer: Answer
+) -> None:
+    async with working(tmp_path) as bench:
+        bench.admins.answer = answer
+        await bench.put_and_settle(1, 2)
+        assert len(bench.admins.calls) == 1
+        assert bench.ledger.state((1, 0)) is RunState.UNREPORTED
+        for pause, tries in [(0.19, 1), (0.02, 2), (0.38, 2), (0.02, 3), (600, 27)]:
+            await bench.clock.advance(pause)
+            assert len(bench.admins.calls) == tries
+        assert bench.spool.pending == 2
+        bench.admins.answer = succeed
+        await bench.clock.advance(31)
+        assert bench.spool.pending == 0
+        delivered = [log_id for _, ids in bench.admins.calls[-2:] for log_id in ids]
+        assert sorted(set(delivered)) == [1, 2]
+
+
+async def test_new_results_do_not_end_the_pause(tmp_path: Path) -> None:
+    async with working(tmp_path) as bench:
+        bench.admins.answer = away
+        await bench.put_and_settle(1)
+        await bench.put_and_settle(2, 3)
+        assert len(bench.admins.calls) == 1
+
+
+async def test_an_admin_that_answers_a_beat_ends_the_pause(tmp_path: Path) -> None:
+    async with working(tmp_path) as bench:
+        bench.admins.answer = away
+        await bench.put_and_settle(1)
+        await bench.clock.advance(60)
+        bench.admins.answer = succeed
+        bench.sender.retry_now()
+        await settle()
+        assert bench.spool.pending == 0
+
+
+async def test_admins_are_tried_in_turn_and_the_one_that_answered_is_asked_first(tmp_path: Path) -> None:
+    async with working(tmp_path, "a", "b", "c") as bench:
+        bench.admins.answer = lambda admin, results: succeed(admin, results) if admin == "b" else away(admin, results)
+        await bench.put_and_settle(1)
+        await bench.put_and_settle(2)
+        assert bench.admins.calls == [("a", [1]), ("b", [1]), ("b", [2])]
+        bench.admins.answer = lambda admin, results: succeed(admin, results) if admin == "c" else refuse(admin, results)
+        await bench.put_and_settle(3)
+        assert bench.admins.calls[3:] == [("b", [3]), ("a", [3]), ("c", [3])]
+
+
+async def test_one_result_that_no_admin_takes_does_not_hold_up_the_others(tmp_path: Path) -> None:
+    async with working(tmp_path) as bench:
+        bench.admins.answer = lambda admin, results: (
+            refuse(admin, results) if any(item.log_id == 5 for item in results) else succeed(admin, results)
+        )
+        await bench.put_and_settle(*range(20))
+        await bench.clock.advance(120)
+        assert bench.spool.pending == 1
+        states = {log_id: bench.ledger.state((log_id, 0)) for log_id in range(20)}
+        assert [log_id for log_id, state in states.items() if state is RunState.UNREPORTED] == [5]
+        await bench.put_and_settle(100, 101)
+        await bench.clock.advance(1)
+        assert bench.spool.pending == 1
+        bench.admins.answer = succeed
+        await bench.clock.advance(31)
+        assert bench.spool.pending == 0
+
+
+async def test_an_admin_that_refuses_everything_is_not_asked_all_the_time(tmp_path: Path) -> None:
+    async with working(tmp_path) as bench:
+        bench.admins.answer = refuse
+        await bench.put_and_settle(*range(1000))
+        for log_id in range(2000, 2060):
+            await bench.put_and_settle(log_id)
+            await bench.clock.advance(10)
+        assert len(bench.admins.calls) < 50
+        bench.admins.answer = succeed
+        await bench.clock.advance(31)
+        assert bench.spool.pending == 0
+
+
+async def test_a_slow_admin_gets_less_at_once_and_more_again_later(tmp_path: Path) -> None:
+    async with working(tmp_path) as bench:
+        bench.admins.answer = lambda admin, results: (
+            slow(admin, results) if len(results) > 30 else succeed(admin, results)
+        )
+        await bench.put_and_settle(*range(100))
+        await bench.clock.advance(30)
+        assert bench.spool.pending == 0
+        bench.admins.answer = succeed
+        await bench.put_and_settle(*range(1000, 1300))
+        await settle()
+        assert max(len(ids) for _, ids in bench.admins.calls[-4:]) == MOST_PER_BATCH
+
+
+async def test_what_an_admin_names_as_bad_in_a_success_is_done_with(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with working(tmp_path) as bench:
+        bench.admins.answer = lambda admin, results: Envelope(200, msg="item 0: unknown run")
+        await bench.put_and_settle(1)
+        assert bench.spool.pending == 0
+        assert "item 0: unknown run" in caplog.text
+
+
+async def test_an_outage_is_logged_when_it_begins_and_when_it_ends(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    async with working(tmp_path) as bench:
+        bench.admins.answer = away
+        await bench.put_and_settle(1)
+        await bench.clock.advance(600)
+        assert caplog.text.count("callback.failed") == 1
+        bench.admins.answer = succeed
+        await bench.clock.advance(31)
+        assert caplog.text.count("callback.regained") == 1
+
+
+async def test_what_an_earlier_process_left_is_sent(tmp_path: Path) -> None:
+    earlier = Spool(tmp_path, "zero")
+    earlier.open()
+    earlier.put(Result(9, 0, 200))
+    earlier.close()
+    async with working(tmp_path) as bench:
+        await settle()
+        assert bench.admins.calls == [("a", [9])]
+
+
+async def test_flush_sends_what_there_is(tmp_path: Path) -> None:
+    async with working(tmp_path) as bench:
+        bench.put(*range(500))
+        await bench.sender.flush(5)
+        assert bench.spool.pending == 0
+
+
+async def test_flush_ends_the_pause_and_gives_up_soon_when_nobody_answers(tmp_path: Path) -> None:
+    async with working(tmp_path) as bench:
+        bench.admins.answer = away
+        await bench.put_and_settle(1)
+        await bench.clock.advance(600)
+        tried = len(bench.admins.calls)
+        began = bench.clock.monotonic()
+        flushing = asyncio.create_task(bench.sender.flush(20))
+        for _ in range(10):
+            await bench.clock.advance(0.2)
+        await flushing
+        assert bench.clock.monotonic() - began < 3
+        assert len(bench.admins.calls) == tried + 3
+        assert bench.spool.pending == 1

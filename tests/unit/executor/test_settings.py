@@ -1,0 +1,162 @@
+import logging
+from pathlib import Path
+
+import pytest
+
+from jobwheel.executor.errors import SettingError
+from jobwheel.executor.settings import ExecutorSettings, is_loopback, resolve
+from jobwheel.wire.messages import Dialect
+
+
+def test_defaults() -> None:
+    settings = resolve({}, {})
+    assert settings == ExecutorSettings(log_path=Path(".jobwheel/executor/unnamed"))
+    assert (settings.host, settings.port, settings.heartbeat_s, settings.queue_limit) == ("127.0.0.1", 9999, 30, 1000)
+    assert not settings.registers
+
+
+def test_an_argument_goes_before_the_environment_and_this_before_the_default() -> None:
+    environ = {"JOBWHEEL_EXECUTOR_PORT": "7001", "JOBWHEEL_EXECUTOR_QUEUE_LIMIT": "5"}
+    settings = resolve({"port": 7002}, environ)
+    assert (settings.port, settings.queue_limit, settings.timeout_s) == (7002, 5, 3.0)
+
+
+def test_the_log_path_is_named_after_the_app() -> None:
+    assert resolve({"app_name": "demo"}, {}).log_path == Path(".jobwheel/executor/demo")
+    assert resolve({"app_name": "demo", "log_path": "/var/log/x"}, {}).log_path == Path("/var/log/x")
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("http://127.0.0.1:8080", ("http://127.0.0.1:8080",)),
+        ("http://127.0.0.1:8080/", ("http://127.0.0.1:8080",)),
+        ("http://a/xxl-job-admin//", ("http://a/xxl-job-admin",)),
+        ("http://a//xxl-job-admin", ("http://a/xxl-job-admin",)),
+        (" http://a , https://b:1/x/ ,", ("http://a", "https://b:1/x")),
+        (["http://a", "http://a/"], ("http://a",)),
+        (["http://[::1]:8080/"], ("http://[::1]:8080",)),
+        ("", ()),
+        ([], ()),
+    ],
+)
+def test_admin_addresses_are_normalised(given: object, expected: tuple[str, ...]) -> None:
+    assert resolve({"admin": given}, {}).admins == expected
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("admin", "127.0.0.1:8080"),
+        ("admin", "ftp://a"),
+        ("admin", "http://"),
+        ("admin", "http://user:pw@a"),
+        ("admin", "http://a?x=1"),
+        ("admin", "http://a:99999"),
+        ("admin", "http://[::1"),
+        ("admin", 7),
+        ("admin", [7]),
+        ("app_name", "a b"),
+        ("app_name", "../up"),
+        ("app_name", ".."),
+        ("app_name", 7),
+        ("port", "many"),
+        ("port", 65536),
+        ("port", True),
+        ("port", 1.5),
+        ("heartbeat_s", "soon"),
+        ("heartbeat_s", 0),
+        ("heartbeat_s", "nan"),
+        ("timeout_s", None.__class__),
+        ("queue_limit", 0),
+        ("dialect", "D"),
+        ("enabled", "perhaps"),
+        ("host", ""),
+        ("host", "http://x"),
+        ("ip", "10.0.0.7/8"),
+        ("access_token", 5),
+        ("access_token", ["a", 5]),
+        ("access_token", "a\nb"),
+        ("address", "10.0.0.7:9999"),
+        ("log_path", ""),
+    ],
+)
+def test_a_bad_value_is_named_with_what_is_valid(setting: str, value: object) -> None:
+    with pytest.raises(SettingError, match=f"setting {setting} is .*must be ") as caught:
+        resolve({setting: value}, {})
+    assert caught.value.field == setting
+
+
+def test_a_bad_value_of_the_environment_is_named_by_its_variable() -> None:
+    with pytest.raises(SettingError, match="JOBWHEEL_EXECUTOR_QUEUE_LIMIT is 'x', but must be a whole number"):
+        resolve({}, {"JOBWHEEL_EXECUTOR_QUEUE_LIMIT": "x"})
+
+
+def test_an_empty_variable_counts_as_not_set() -> None:
+    assert resolve({}, {"JOBWHEEL_EXECUTOR_PORT": " "}).port == 9999
+
+
+def test_a_port_that_a_cluster_injected_is_ignored_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        settings = resolve({}, {"JOBWHEEL_EXECUTOR_PORT": "tcp://10.0.0.1:80"})
+    assert settings.port == 9999
+    assert "JOBWHEEL_EXECUTOR_PORT" in caplog.text
+
+
+def test_an_unknown_variable_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        resolve({}, {"JOBWHEEL_EXECUTOR_QUEUE_LIMITS": "5", "JOBWHEEL_EXECUTOR_X": "1", "JOBWHEEL_PORT": "1"})
+    assert [record.getMessage() for record in caplog.records] == [
+        "executor.settings_unknown names=JOBWHEEL_EXECUTOR_QUEUE_LIMITS,JOBWHEEL_EXECUTOR_X"
+    ]
+
+
+def test_tokens_are_one_or_several_and_never_printed() -> None:
+    assert [token.reveal() for token in resolve({"access_token": "new-Tz81,old-Qm42"}, {}).access_tokens] == [
+        "new-Tz81",
+        "old-Qm42",
+    ]
+    settings = resolve({"access_token": ["new-Tz81", ""]}, {})
+    assert [token.reveal() for token in settings.access_tokens] == ["new-Tz81"]
+    assert "Tz81" not in repr(settings)
+
+
+def test_a_bad_token_is_not_printed() -> None:
+    with pytest.raises(SettingError) as caught:
+        resolve({"access_token": "se cret"}, {})
+    assert "cret" not in str(caught.value)
+
+
+def test_a_well_known_token_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        resolve({"access_token": "default_token"}, {})
+    assert "executor.weak_token" in caplog.text
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "10.0.0.7", "::", "example.org"])
+def test_without_a_token_only_loopback_is_served(host: str) -> None:
+    with pytest.raises(SettingError, match="access_token"):
+        resolve({"host": host}, {})
+    assert resolve({"host": host, "access_token": "Kx93-made-up"}, {}).host == host
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "[::1]", "localhost"])
+def test_loopback_needs_no_token(host: str) -> None:
+    assert is_loopback(resolve({"host": host}, {}).host)
+
+
+def test_without_a_server_of_its_own_the_address_must_be_told() -> None:
+    arguments = {"app_name": "demo", "admin": "http://a", "embedded_server": False}
+    with pytest.raises(SettingError, match="address"):
+        resolve(arguments, {})
+    assert resolve({**arguments, "address": "http://b/jobs/"}, {}).address == "http://b/jobs/"
+
+
+@pytest.mark.parametrize(("text", "value"), [("true", True), ("1", True), ("OFF", False), ("no", False)])
+def test_flags(text: str, value: bool) -> None:
+    assert resolve({}, {"JOBWHEEL_EXECUTOR_ENABLED": text}).enabled is value
+
+
+def test_dialects() -> None:
+    assert resolve({"dialect": "c"}, {}).dialect is Dialect.C
+    assert resolve({}, {"JOBWHEEL_EXECUTOR_DIALECT": "A"}).dialect is Dialect.A

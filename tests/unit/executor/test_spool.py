@@ -1,0 +1,249 @@
+import fcntl
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobwheel.executor.errors import StorageError
+from jobwheel.executor.spool import Spool
+from jobwheel.executor.spool_segment import HEADER_BYTES, SegmentFile
+from jobwheel.wire.messages import Result
+
+BIG = 1_000_000
+
+
+def result(number: int, message: str | None = None) -> Result:
+    return Result(number, 1000, 200, message)
+
+
+def opened(root: Path, instance: str = "one", segment_bytes: int = BIG) -> Spool:
+    spool = Spool(root, instance, segment_bytes)
+    spool.open()
+    return spool
+
+
+def crash(spool: Spool) -> None:
+    """Leave the files as a killed process does."""
+    for descriptor in spool._locks.values():
+        os.close(descriptor)
+    for segment in spool._segments:
+        if isinstance(segment, SegmentFile):
+            os.close(segment._descriptor)
+
+
+def take_all(spool: Spool, most: int = 50) -> list[int]:
+    taken: list[int] = []
+    while (batch := spool.read(most, BIG)) is not None:
+        taken += [item.log_id for item in batch.results]
+        spool.done(batch)
+    return taken
+
+
+def test_results_come_out_in_order_and_leave_nothing(tmp_path: Path) -> None:
+    spool = opened(tmp_path)
+    for number in range(120):
+        spool.put(result(number))
+    assert spool.pending == 120
+    assert take_all(spool) == list(range(120))
+    assert spool.pending == 0
+    assert spool.read(50, BIG) is None
+    spool.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_batch_is_bounded_by_number_and_bytes_but_has_one_at_least(tmp_path: Path) -> None:
+    spool = opened(tmp_path)
+    for number in range(10):
+        spool.put(result(number, "x" * 1000))
+    small = spool.read(3, BIG)
+    assert small is not None
+    assert len(small.results) == 3
+    short = spool.read(10, 2500)
+    assert short is not None
+    assert len(short.results) == 2
+    one = spool.read(10, 10)
+    assert one is not None
+    assert [item.log_id for item in one.results] == [0]
+    spool.close()
+
+
+def test_what_is_read_but_not_done_is_read_again(tmp_path: Path) -> None:
+    spool = opened(tmp_path)
+    spool.put(result(1))
+    assert spool.read(50, BIG) == spool.read(50, BIG)
+    assert spool.pending == 1
+    spool.close()
+
+
+@pytest.mark.parametrize("text", ["", "中文 \U0001f600", 'a"b\\c\n\r\t\x0c\x00\x7f', "x" * 60_000])
+def test_any_text_survives(tmp_path: Path, text: str) -> None:
+    spool = opened(tmp_path)
+    spool.put(result(1, text))
+    spool.put(result(2, text))
+    spool.close()
+    other = opened(tmp_path, "two")
+    batch = other.read(50, 100)
+    assert batch is not None
+    assert batch.results[0].message == text
+    assert take_all(other) == [1, 2]
+    other.close()
+
+
+def test_a_killed_process_leaves_its_results_to_the_next(tmp_path: Path) -> None:
+    first = opened(tmp_path, segment_bytes=300)
+    for number in range(40):
+        first.put(result(number))
+    batch = first.read(7, BIG)
+    assert batch is not None
+    first.done(batch)
+    sent = len(batch.results)
+    crash(first)
+    second = opened(tmp_path, "two")
+    assert second.pending == 40 - sent
+    second.put(result(100))
+    assert take_all(second) == [*range(sent, 40), 100]
+    assert [path.name for path in tmp_path.iterdir()] == ["two"]
+    second.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_spool_of_a_living_process_is_left_alone(tmp_path: Path) -> None:
+    first = opened(tmp_path, "one")
+    first.put(result(1))
+    second = opened(tmp_path, "two")
+    assert second.pending == 0
+    first.close()
+    assert second.adopt() == 1
+    assert take_all(second) == [1]
+    second.close()
+
+
+def test_a_line_that_was_torn_is_skipped_and_the_others_are_not(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = opened(tmp_path)
+    for number in range(3):
+        first.put(result(number))
+    crash(first)
+    (file,) = tmp_path.glob("one/*.spool")
+    data = file.read_bytes().splitlines(keepends=True)
+    data[2] = b"\x00" * (len(data[2]) - 1) + b"\n"
+    file.write_bytes(b"".join(data) + b'{"log_id":9,"log')
+    second = opened(tmp_path, "two")
+    assert second.pending == 4
+    assert take_all(second) == [0, 2]
+    assert caplog.text.count("spool.line_unreadable") == 2
+    second.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("header", [b"", b"x" * HEADER_BYTES, b"%23d\n" % 10**9])
+def test_a_header_that_is_torn_or_beyond_the_end(tmp_path: Path, header: bytes) -> None:
+    folder = tmp_path / "old"
+    folder.mkdir()
+    (folder / "00000001.spool").write_bytes(header)
+    spool = opened(tmp_path)
+    assert spool.pending == 0
+    spool.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_many_segments_are_removed_one_by_one(tmp_path: Path) -> None:
+    spool = opened(tmp_path, segment_bytes=200)
+    for number in range(30):
+        spool.put(result(number))
+    files = len(list(tmp_path.glob("one/*.spool")))
+    assert files > 5
+    taken: list[int] = []
+    while (batch := spool.read(5, BIG)) is not None:
+        taken += [item.log_id for item in batch.results]
+        spool.done(batch)
+        left = len(list(tmp_path.glob("one/*.spool")))
+        assert left <= files
+        files = left
+    assert taken == list(range(30))
+    assert files <= 1
+    spool.close()
+
+
+def test_moved_to_the_end(tmp_path: Path) -> None:
+    spool = opened(tmp_path)
+    for number in range(3):
+        spool.put(result(number))
+    batch = spool.read(1, BIG)
+    assert batch is not None
+    spool.move_to_end(batch)
+    assert spool.pending == 3
+    assert take_all(spool) == [1, 2, 0]
+    spool.close()
+
+
+def test_a_disk_that_refuses_keeps_results_in_memory_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    spool = opened(tmp_path)
+    spool.put(result(1))
+    written = os.pwrite
+
+    def full(descriptor: int, data: bytes, offset: int) -> int:
+        written(descriptor, data[:5], offset)
+        return 5
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "pwrite", full)
+        spool.put(result(2))
+        spool.put(result(3))
+    spool.put(result(4))
+    assert spool.pending == 4
+    assert sorted(take_all(spool)) == [1, 2, 3, 4]
+    assert caplog.text.count("spool.cannot_write") == 1
+    spool.close()
+
+
+def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StorageError, match="log_path"):
+        opened(tmp_path / "file")
+
+
+def test_a_result_after_the_close_waits_for_the_next_process(tmp_path: Path) -> None:
+    first = opened(tmp_path)
+    first.close()
+    first.put(result(1))
+    second = opened(tmp_path, "two")
+    assert take_all(second) == [1]
+    second.close()
+
+
+def test_sync_and_notice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    spool = opened(tmp_path)
+    noticed: list[int] = []
+    spool.on_put = lambda: noticed.append(1)
+    spool.sync()
+    assert synced == []
+    spool.put(result(1))
+    spool.sync()
+    assert len(synced) == 1
+    assert noticed == [1]
+    spool.close()
+
+
+def test_a_folder_that_is_being_looked_at_by_another_process_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    locked = fcntl.flock
+    refusals = [BlockingIOError(), BlockingIOError()]
+
+    def busy(descriptor: int, operation: int) -> Any:
+        if refusals:
+            raise refusals.pop()
+        return locked(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", busy)
+    spool = opened(tmp_path)
+    spool.put(result(1))
+    assert take_all(spool) == [1]
+    spool.close()
