@@ -1,4 +1,4 @@
-"""The admin's services and web application on a real SQLite file, with a fake scheduler and a clock that stands still."""
+"""The admin's services and web application on a real SQLite file, with a fake scheduler and a fake clock."""
 
 import contextlib
 import secrets
@@ -12,6 +12,7 @@ from starlette.types import ASGIApp
 from jobwheel.admin.api.app import Services, create_app
 from jobwheel.admin.domain.ids import NodeId
 from jobwheel.admin.domain.run import PendingRun
+from jobwheel.admin.engine.figures import EngineFigures, HealthReason
 from jobwheel.admin.services.groups import Groups
 from jobwheel.admin.services.installation import prepare_installation
 from jobwheel.admin.services.jobs import Jobs
@@ -20,7 +21,6 @@ from jobwheel.admin.services.previews import Previews
 from jobwheel.admin.services.run_logs import RunLogs
 from jobwheel.admin.services.runs import Runs
 from jobwheel.admin.services.sign_in import SignIn
-from jobwheel.admin.services.status import EngineFigures, HealthReason
 from jobwheel.admin.services.triggers import Triggers
 from jobwheel.admin.settings import Settings
 from jobwheel.admin.store import schema
@@ -34,13 +34,14 @@ BASE_URL = "http://jobwheel.test"
 # 2026-11-27T02:30:00.250Z
 NOW_MS = 1_795_746_600_250
 ZONE = "Asia/Shanghai"
+_NODE = NodeId(1)
 
 
 @dataclass
 class FakeScheduler:
     """Records what it is told."""
 
-    node_id: NodeId = NodeId(1)
+    node_id: NodeId = _NODE
     wakes: int = 0
     flown: list[PendingRun] = field(default_factory=list)
 
@@ -72,7 +73,7 @@ class FakeLogSource:
     page: LogPage | Exception = field(default_factory=lambda: LogPage(1, 0, "", is_end=False))
     asked: list[tuple[str, LogQuery]] = field(default_factory=list)
 
-    async def read(self, address: str, query: LogQuery) -> LogPage:
+    async def read_log(self, address: str, app_name: str, query: LogQuery) -> LogPage:
         self.asked.append((address, query))
         if isinstance(self.page, Exception):
             raise self.page

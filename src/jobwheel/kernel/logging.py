@@ -15,6 +15,9 @@ from typing import Any, Literal, TextIO
 
 LogFormat = Literal["text", "json"]
 
+# Libraries that tell at INFO what only their authors want to know.
+_CHATTY = ("alembic", "asyncio", "httpx", "httpcore", "uvicorn")
+
 _bound: contextvars.ContextVar[dict[str, Any] | None] = contextvars.ContextVar("jobwheel_log_fields", default=None)
 
 
@@ -92,6 +95,8 @@ def configure(level: str = "INFO", log_format: LogFormat = "text", stream: TextI
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
+    for chatty in _CHATTY:
+        logging.getLogger(chatty).setLevel(max(logging.WARNING, root.level))
 
 
 class _TextFormatter(logging.Formatter):

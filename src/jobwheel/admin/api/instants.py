@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, overload
 
 from jobwheel.admin.services.errors import InvalidFieldError
+from jobwheel.kernel.instants import instant_text
 
 _FORM: Final = re.compile(
     r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?([Zz]|[+-]\d\d:[0-5]\d)",
@@ -20,10 +21,7 @@ def to_text(instant_ms: int) -> str: ...
 def to_text(instant_ms: int | None) -> str | None: ...
 def to_text(instant_ms: int | None) -> str | None:
     """`2026-11-27T02:30:00.000Z` for epoch milliseconds."""
-    if instant_ms is None:
-        return None
-    instant = _EPOCH + timedelta(milliseconds=instant_ms)
-    return f"{instant:%Y-%m-%dT%H:%M:%S}.{instant_ms % 1000:03}Z"
+    return None if instant_ms is None else instant_text(instant_ms)
 
 
 @overload

@@ -6,7 +6,8 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from jobwheel.admin.services.status import EngineFigures, EngineStatus, LatenessFigures
+from jobwheel.admin.engine.figures import EngineFigures, LatenessFigures
+from jobwheel.admin.services.status import EngineStatus
 
 
 class Metrics:

@@ -1,6 +1,6 @@
 """The live addresses of every group, in memory."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jobwheel.admin.domain.group import LIVE_FOR_MS
 from jobwheel.admin.domain.ids import GroupId
@@ -30,13 +30,15 @@ class AddressBook:
         self._groups: dict[GroupId, GroupAddresses] = {}
         self._out: dict[str, int] = {}
 
-    async def refresh(self) -> None:
-        """Read the registry anew."""
+    async def refresh(self) -> bool:
+        """Read the registry anew; whether the live addresses of any group changed."""
         now_ms = self._database.now_ms()
         groups = await self._database.read(registry.load_addresses, now_ms)
+        before = {group_id: _addresses(group) for group_id, group in self._groups.items()}
         self._groups = {group.group_id: group for group in groups}
         keep_ms = now_ms - LIVE_FOR_MS
         self._out = {address: out_ms for address, out_ms in self._out.items() if out_ms > keep_ms}
+        return before != {group_id: _addresses(group) for group_id, group in self._groups.items()}
 
     def candidates(self, group_id: GroupId) -> list[Candidate]:
         """The group's live addresses, sorted; a fixed list in its own order."""
@@ -68,20 +70,19 @@ class AddressBook:
         """Take an address out until it beats again."""
         self._out[address] = self._database.now_ms()
 
-    def remove(self, address: str) -> None:
+    def remove(self, app_name: str, address: str) -> None:
         """An address left the registry: it gets nothing from this moment on."""
-        self._groups = {
-            group_id: GroupAddresses(
-                group.group_id,
-                group.app_name,
-                group.fixed,
-                tuple(each for each in group.registrations if each.address != address or group.fixed),
-            )
-            for group_id, group in self._groups.items()
-        }
+        for group_id, group in list(self._groups.items()):
+            if group.app_name == app_name and not group.fixed:
+                left = tuple(each for each in group.registrations if each.address != address)
+                self._groups[group_id] = replace(group, registrations=left)
 
     def _is_live(self, address: str, beat_ms: int, now_ms: int, *, fixed: bool) -> bool:
         out_ms = self._out.get(address)
         if fixed:
             return out_ms is None or now_ms - out_ms >= _FIXED_OUT_MS
         return now_ms - beat_ms < LIVE_FOR_MS and (out_ms is None or beat_ms > out_ms)
+
+
+def _addresses(group: GroupAddresses) -> tuple[str, ...]:
+    return tuple(each.address for each in group.registrations)

@@ -29,10 +29,10 @@ class Lane:
         self._queue.extend(runs)
         self._changed.set()
 
-    def put_back(self, runs: Sequence[PendingRun]) -> None:
-        """Runs that took a slot and could not use it: they are next again."""
+    def put_first(self, runs: Sequence[PendingRun]) -> None:
+        """Runs that had their turn and could not use it: they are next again."""
         self._queue.extendleft(reversed(runs))
-        self.release(len(runs))
+        self._changed.set()
 
     def release(self, slots: int = 1) -> None:
         self.in_use -= slots
@@ -55,6 +55,44 @@ class Lane:
         left = list(self._queue)
         self._queue.clear()
         return left
+
+
+class AddressSlots:
+    """How many sends are under way to each address; a run beyond the limit is parked until one of them has landed.
+
+    A parked run takes no lane slot, so that one dead executor, at which every send waits for its time-out, holds up
+    nobody else's runs.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._in_use: Counter[str] = Counter()
+        self._parked: dict[str, deque[PendingRun]] = {}
+
+    @property
+    def parked(self) -> int:
+        """How many runs are parked."""
+        return sum(len(runs) for runs in self._parked.values())
+
+    def take(self, address: str, run: PendingRun) -> bool:
+        """Take a slot of the address for the run; False if there is none, then the run is parked."""
+        if self._in_use[address] >= self._limit:
+            self._parked.setdefault(address, deque()).append(run)
+            return False
+        self._in_use[address] += 1
+        return True
+
+    def give_back(self, address: str) -> list[PendingRun]:
+        """A send has landed; return the parked runs whose turn it is: one, or all when nothing is under way there."""
+        self._in_use[address] -= 1
+        waiting = self._parked.get(address)
+        idle = self._in_use[address] <= 0
+        turn = [] if not waiting else list(waiting) if idle else [waiting.popleft()]
+        if idle:
+            del self._in_use[address]
+        if idle or not waiting:
+            self._parked.pop(address, None)
+        return turn
 
 
 class SlowJobs:

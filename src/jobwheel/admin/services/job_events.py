@@ -8,6 +8,7 @@ from jobwheel.admin.domain.event import EventKind, NewEvent
 from jobwheel.admin.domain.job import Job, JobSettings
 from jobwheel.admin.services.job_plan import MOST_COUNTED, Missed
 from jobwheel.admin.store.runs import RemovedRun
+from jobwheel.kernel.instants import instant_text
 
 _MOST_LISTED = 100
 
@@ -36,7 +37,7 @@ def removed_event(job: Job, removed: Sequence[RemovedRun], actor: str, at_ms: in
     details = {
         "cause": cause,
         "count": len(removed),
-        "runs": [{"id": each.id, "planned_ms": each.planned_ms} for each in removed[:_MOST_LISTED]],
+        "runs": [{"id": each.id, "planned_at": instant_text(each.planned_ms)} for each in removed[:_MOST_LISTED]],
     }
     return [NewEvent(EventKind.RUN_REMOVED, at_ms, actor, job.settings.group_id, job.id, None, details)]
 
@@ -48,8 +49,8 @@ def missed_event(job: Job, missed: Missed | None, actor: str, at_ms: int, cause:
     details = {
         "count": min(missed.count, MOST_COUNTED),
         "more": missed.count > MOST_COUNTED,
-        "first_ms": missed.first_ms,
-        "last_ms": missed.last_ms,
+        "from": instant_text(missed.first_ms),
+        "until": instant_text(missed.last_ms),
         "done": f"dropped by {cause}",
     }
     return [NewEvent(EventKind.JOB_MISFIRED, at_ms, actor, job.settings.group_id, job.id, None, details)]

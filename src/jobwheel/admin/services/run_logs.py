@@ -18,7 +18,7 @@ from jobwheel.wire.messages import SUCCESS, LogPage, LogQuery
 class RunLogSource(Protocol):
     """Asks an executor for a page of a run's log."""
 
-    async def read(self, address: str, query: LogQuery) -> LogPage:
+    async def read_log(self, address: str, app_name: str, query: LogQuery) -> LogPage:
         """The lines from `query.from_line` on, as many as the executor gives at once.
 
         Raises:
@@ -44,13 +44,13 @@ class RunLogs:
             NotFoundError: there is no such run.
             ExecutorUnreachableError: the executor that has the log cannot be asked.
         """
-        run, address = await self._database.read(self._find, run_id)
+        run, app_name, address = await self._database.read(self._find, run_id)
         if not _was_accepted(run) or run.executor_address is None or run.triggered_ms is None:
             return _message_page(run, from_line)
         if address is None:
             raise ExecutorUnreachableError(run.executor_address, "it is not registered any more")
         try:
-            page = await self._source.read(address, LogQuery(run.id, run.triggered_ms, from_line))
+            page = await self._source.read_log(address, app_name, LogQuery(run.id, run.triggered_ms, from_line))
         except JobwheelError as error:
             raise ExecutorUnreachableError(run.executor_address, error.message) from error
         nothing_new = page.to_line < page.from_line
@@ -58,20 +58,20 @@ class RunLogs:
             page.from_line, page.to_line, page.content, run.outcome is not None and (page.is_end or nothing_new)
         )
 
-    def _find(self, connection: Connection, run_id: RunId) -> tuple[Run, str | None]:
-        """The run, and its address if that is one of the group's: the token is sent to nothing else."""
+    def _find(self, connection: Connection, run_id: RunId) -> tuple[Run, str, str | None]:
+        """The run, its group's app name, and its address if it is one of the group's: nothing else gets the token."""
         run = get_run(connection, run_id)
         if run is None:
             raise NotFoundError("run", run_id)
         group = get_group(connection, self._zone, run.group_id)
         if group is None or run.executor_address is None:
-            return run, None
+            return run, "", None
         known = set(group.addresses)
         if group.address_type is AddressType.REGISTERED:
             # An executor that missed its beats may answer still.
             known |= {each.address for each in list_registrations(connection, [group.app_name], 0)}
         wanted = run.executor_address.rstrip("/")
-        return run, next((address for address in known if address.rstrip("/") == wanted), None)
+        return run, group.app_name, next((address for address in known if address.rstrip("/") == wanted), None)
 
 
 def _was_accepted(run: Run) -> bool:

@@ -1,11 +1,9 @@
-"""What the engine says of itself, for health and metrics."""
+"""What health and metrics read."""
 
 from collections.abc import Sequence
 from typing import Protocol
 
-from jobwheel.admin.engine.figures import EngineFigures, HealthReason, LaneFigures, LatenessFigures
-
-__all__ = ["EngineFigures", "EngineStatus", "HealthReason", "LaneFigures", "LatenessFigures"]
+from jobwheel.admin.engine.figures import EngineFigures, HealthReason
 
 
 class EngineStatus(Protocol):

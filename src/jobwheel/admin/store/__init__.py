@@ -1,7 +1,7 @@
 """The only place with SQL.
 
-Functions take a synchronous `Connection` and run inside one transaction of the caller; `Database` runs them. Callers name
-the type of the connection they pass through by importing it from here.
+Functions take a synchronous `Connection` and run inside one transaction of the caller; `Database` runs them. Callers
+import the type of the connection that they pass through from here.
 """
 
 from sqlalchemy import Connection

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, case, delete, insert, select, update
 
 from jobwheel.admin.domain.ids import NodeId
 from jobwheel.admin.domain.run import Phase
@@ -52,11 +52,11 @@ def unregister(connection: Connection, node_id: NodeId) -> None:
     connection.execute(delete(node).where(node.c.id == node_id))
 
 
-def adopt_all(connection: Connection, node_id: NodeId, now_ms: int) -> Adopted:
+def adopt_all(connection: Connection, node_id: NodeId, now_ms: int, ask_others_after_ms: int) -> Adopted:
     """Take over every run that another node owns: only where the file lock proves that all others are dead (SQLite).
 
-    Pending runs become this node's. Runs being sent may or may not have arrived: they become unconfirmed and are
-    looked at once, now.
+    Pending runs become this node's. Runs being sent may or may not have arrived: they become unconfirmed; those at
+    executors of ours are looked at now, others after `ask_others_after_ms`.
     """
     pending = connection.execute(
         update(job_log)
@@ -66,7 +66,12 @@ def adopt_all(connection: Connection, node_id: NodeId, now_ms: int) -> Adopted:
     sending = connection.execute(
         update(job_log)
         .where(job_log.c.phase == Phase.SENDING, (job_log.c.owner != node_id) | job_log.c.owner.is_(None))
-        .values(phase=Phase.UNCONFIRMED, owner=None, unheard_ms=now_ms, check_ms=now_ms)
+        .values(
+            phase=Phase.UNCONFIRMED,
+            owner=None,
+            unheard_ms=now_ms,
+            check_ms=case((job_log.c.instance_id.is_(None), now_ms + ask_others_after_ms), else_=now_ms),
+        )
     )
     connection.execute(delete(node).where(node.c.id != node_id))
     return Adopted(pending.rowcount, sending.rowcount)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, Row, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, delete, func, insert, select, update
 
 from jobwheel.admin.domain.group import LIVE_FOR_MS, AddressType, Registration
 from jobwheel.admin.domain.ids import GroupId
@@ -16,6 +16,7 @@ EXECUTORS = "EXECUTOR"
 """The registry group of executors; rows of others are kept and ignored."""
 
 _FORGET_AFTER_MS = 24 * 3600 * 1000
+_SPARED_MS = 45_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,23 @@ def beat(connection: Connection, zone: InstallationZone, request: RegistryReques
 def remove(connection: Connection, request: RegistryRequest) -> bool:
     """Forget an address; whether it was known."""
     return connection.execute(delete(job_registry).where(_is(request))).rowcount > 0
+
+
+def spare_addresses(connection: Connection, now_ms: int) -> int:
+    """At the start of the only node: give addresses that lived when the last beat of all came in time to beat again.
+
+    While no admin ran, nobody could beat; without this, every run of the first half minute would find no live address.
+    One that is dead after all is found out by its first refused connection. Returns how many were spared.
+    """
+    last_ms = connection.execute(select(func.max(job_registry.c.beat_ms))).scalar()
+    if last_ms is None:
+        return 0
+    spared_ms = now_ms - LIVE_FOR_MS + _SPARED_MS
+    return connection.execute(
+        update(job_registry)
+        .where(job_registry.c.beat_ms > last_ms - LIVE_FOR_MS, job_registry.c.beat_ms < spared_ms)
+        .values(beat_ms=spared_ms)
+    ).rowcount
 
 
 def has_group(connection: Connection, app_name: str) -> bool:
@@ -99,7 +117,7 @@ def remove_forgotten(connection: Connection, now_ms: int) -> int:
     return connection.execute(delete(job_registry).where(job_registry.c.registry_group == EXECUTORS, old)).rowcount
 
 
-def _group_addresses(row: Row[Any], live: list[Registration]) -> GroupAddresses:
+def _group_addresses(row: Row[*tuple[Any, ...]], live: list[Registration]) -> GroupAddresses:
     fixed = row.address_type == AddressType.FIXED
     if fixed:
         listed = [address.strip() for address in (row.address_list or "").split(",")]

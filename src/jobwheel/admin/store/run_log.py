@@ -89,6 +89,16 @@ def due_unconfirmed(connection: Connection, now_ms: int, most: int) -> list[Unco
     ]
 
 
+def sending_since(connection: Connection, node_id: NodeId, before_ms: int, most: int) -> list[RunId]:
+    """The node's runs that have been being sent since before the moment."""
+    rows = connection.execute(
+        select(job_log.c.id)
+        .where(job_log.c.phase == Phase.SENDING, job_log.c.owner == node_id, job_log.c.sent_ms < before_ms)
+        .limit(most)
+    )
+    return [RunId(run_id) for run_id in rows.scalars()]
+
+
 @dataclass(frozen=True, slots=True)
 class CheckLater:
     """Moves an unconfirmed run's next look on; whoever moves it first does the look."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import Connection, Row, delete, select, update
 
@@ -175,7 +176,7 @@ def load_dispatch_jobs(connection: Connection, job_ids: Sequence[JobId]) -> dict
     }
 
 
-def _pending(row: Row[tuple[object, ...]]) -> PendingRun:
+def _pending(row: Row[*tuple[Any, ...]]) -> PendingRun:
     return PendingRun(
         id=RunId(row.id),
         job_id=JobId(row.job_id),
@@ -190,5 +191,5 @@ def _pending(row: Row[tuple[object, ...]]) -> PendingRun:
     )
 
 
-def _removed(rows: Sequence[Row[tuple[int, int]]]) -> list[RemovedRun]:
+def _removed(rows: Sequence[Row[*tuple[Any, ...]]]) -> list[RemovedRun]:
     return sorted((RemovedRun(RunId(row.id), row.planned_ms) for row in rows), key=lambda run: run.planned_ms)

@@ -9,9 +9,9 @@ from jobwheel.admin.api.job_models import next_time
 from jobwheel.admin.api.services import Services
 from jobwheel.admin.domain.job import Job
 from jobwheel.admin.domain.run import Run
+from jobwheel.admin.engine.figures import HealthReason
 from jobwheel.admin.services.groups import GroupView
 from jobwheel.admin.services.job_plan import schedule_of
-from jobwheel.admin.services.status import HealthReason
 from jobwheel.admin.store.jobs import JobFilter
 from jobwheel.admin.store.run_list import RunFilter
 from jobwheel.schedule import Language, ScheduleError, ScheduleType

@@ -1,0 +1,80 @@
+"""The wire endpoints for executors: raw ASGI in front of the web application, since callbacks are hot."""
+
+from collections.abc import Awaitable, Callable
+
+from jobwheel.admin.services.registry import Registry, UnknownAppNameError
+from jobwheel.admin.services.results import Results
+from jobwheel.kernel.logging import get_logger
+from jobwheel.wire.codec import decode, encode_envelope
+from jobwheel.wire.dialects import decode_callbacks
+from jobwheel.wire.messages import FAILURE, SUCCESS, TOKEN_HEADER, WRONG_TOKEN_MESSAGE, RegistryRequest
+from jobwheel.wire.server import Handler, Receive, Scope, Send, WireApp, WireRequest
+from jobwheel.wire.tokens import AccessTokens
+
+log = get_logger(__name__)
+
+_ROOTS = ("/api", "/xxl-job-admin/api")
+_MOST_CODE = 2**31 - 1
+# What an executor of ours may count on; everybody else expects a text or nothing in `data`, and gets nothing.
+_FEATURES = {"features": {"progress": False, "drain": False}}
+
+AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+class WireEndpoints:
+    """`registry`, `registryRemove` and `callback`; each asks for the token before it looks at the body."""
+
+    def __init__(self, tokens: AccessTokens, registry: Registry, results: Results) -> None:
+        self._tokens = tokens
+        self._registry = registry
+        self._results = results
+        handlers = {
+            "registry": self._register,
+            "registryRemove": self._remove,
+            "callback": self._callback,
+        }
+        self.app = WireApp(
+            {f"{root}/{name}": self._guarded(handler) for root in _ROOTS for name, handler in handlers.items()}
+        )
+
+    def in_front_of(self, other: AsgiApp) -> AsgiApp:
+        """An application that takes the wire's paths and leaves all others to `other`."""
+
+        async def front(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["type"] == "http" and self.app.handles(scope["path"]):
+                await self.app(scope, receive, send)
+            else:
+                await other(scope, receive, send)
+
+        return front
+
+    def _guarded(self, handler: Handler) -> Handler:
+        async def guarded(request: WireRequest) -> bytes:
+            if not self._tokens.accepts(request.header(TOKEN_HEADER)):
+                log.warning("wire.wrong_token", path=request.path, client=request.client)
+                return encode_envelope(FAILURE, WRONG_TOKEN_MESSAGE)
+            return await handler(request)
+
+        return guarded
+
+    async def _register(self, request: WireRequest) -> bytes:
+        message = decode(request.body, RegistryRequest)
+        try:
+            await self._registry.register(message)
+        except UnknownAppNameError as error:
+            log.warning("wire.unknown_app_name", app_name=message.registry_key, client=request.client)
+            return encode_envelope(FAILURE, error.message)
+        return encode_envelope(SUCCESS, value=None if message.features is None else _FEATURES)
+
+    async def _remove(self, request: WireRequest) -> bytes:
+        await self._registry.remove(decode(request.body, RegistryRequest))
+        return encode_envelope(SUCCESS)
+
+    async def _callback(self, request: WireRequest) -> bytes:
+        batch = decode_callbacks(request.body)
+        good = [result for result in batch.results if 0 <= result.code <= _MOST_CODE]
+        bad = [*batch.rejected, *(f"run {r.log_id}: code {r.code} is none" for r in batch.results if r not in good)]
+        if bad:
+            log.warning("wire.callbacks_rejected", client=request.client, rejected=bad[:5], count=len(bad))
+        await self._results.settle(good)
+        return encode_envelope(SUCCESS, "; ".join(bad)[:2000] or None)

@@ -1,0 +1,34 @@
+"""What every part of the engine is given."""
+
+from dataclasses import dataclass
+
+from jobwheel.admin.engine.figures import Counters
+from jobwheel.admin.engine.node import Node
+from jobwheel.admin.store.database import Database
+from jobwheel.admin.store.zone import InstallationZone
+from jobwheel.kernel.clock import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class EngineLimits:
+    """The engine's settings; see `admin.settings` for their meaning and bounds."""
+
+    look_ahead_s: float = 5.0
+    claim_batch: int = 1000
+    fast_lane: int = 200
+    slow_lane: int = 100
+    address_limit: int = 32
+    send_timeout_s: float = 3.0
+    wheel_capacity: int = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class EngineContext:
+    """The database, the clocks, who this node is, and its counters."""
+
+    database: Database
+    zone: InstallationZone
+    clock: Clock
+    node: Node
+    counters: Counters
+    limits: EngineLimits

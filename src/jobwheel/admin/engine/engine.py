@@ -1,0 +1,126 @@
+"""The engine as a whole: its parts in their order of start, and its two faces for the services above."""
+
+from collections.abc import Sequence
+
+from jobwheel.admin.domain.ids import NodeId
+from jobwheel.admin.domain.run import PendingRun
+from jobwheel.admin.engine.addresses import AddressBook
+from jobwheel.admin.engine.claimer import Claimer, ClaimLimits
+from jobwheel.admin.engine.context import EngineContext
+from jobwheel.admin.engine.dispatcher import Dispatcher
+from jobwheel.admin.engine.executor_client import ExecutorClient
+from jobwheel.admin.engine.feeder import Feeder
+from jobwheel.admin.engine.figures import EngineFigures, HealthReason, LaneFigures
+from jobwheel.admin.engine.launcher import Launcher
+from jobwheel.admin.engine.recovery import Recovery
+from jobwheel.admin.engine.routing import Routers
+from jobwheel.admin.engine.run_log_writer import RunLogWriter
+from jobwheel.admin.engine.wheel import TimingWheel
+from jobwheel.admin.store import registry
+from jobwheel.kernel.loop import PeriodicLoop
+from jobwheel.kernel.service import ServiceGroup
+
+_PASS_EVERY_S = 1.0
+_SILENT_AFTER_S = 15.0
+_UPKEEP_EVERY_S = 60.0
+
+
+class Engine(ServiceGroup):
+    """Claims, feeds, turns, launches, records, recovers.
+
+    Satisfies what the services ask of a scheduler (`node_id`, `wake`, `fly`) and of an engine's status (`reasons`,
+    `collect`). The database is started before it and stopped after it.
+    """
+
+    def __init__(self, context: EngineContext, client: ExecutorClient) -> None:
+        clock = context.clock
+        self._context = context
+        self.addresses = AddressBook(context.database)
+        self.writer = RunLogWriter(context, self.wake)
+        self._routers = Routers()
+        dispatcher = Dispatcher(context, client, self.addresses, self.writer)
+        self.wheel = TimingWheel(self._on_due, clock, context.limits.wheel_capacity)
+        self.launcher = Launcher(context, self.addresses, self._routers, dispatcher, self.wheel.forget)
+        limits = ClaimLimits(context.limits.look_ahead_s, context.limits.claim_batch)
+        claimer = Claimer(context.database, context.zone, clock, lambda: context.node.id, self.wheel.add, limits)
+        recovery = Recovery(context, self.addresses, client, self.writer, self.launcher.is_in_flight)
+        self.claims = PeriodicLoop("claimer", claimer.run_once, _PASS_EVERY_S, clock)
+        self._loops = (
+            PeriodicLoop("addresses", self._refresh_addresses, _PASS_EVERY_S, clock),
+            PeriodicLoop("feeder", Feeder(context, self.wheel).run_once, _PASS_EVERY_S, clock),
+            self.claims,
+            PeriodicLoop("recovery", recovery.run_once, _PASS_EVERY_S, clock),
+            PeriodicLoop("upkeep", self._upkeep, _UPKEEP_EVERY_S, clock),
+        )
+        # The node adopts what dead ones left before the first claim; the wheel stops before the launcher, and the
+        # writer last, so that whatever took off is recorded.
+        parts = (context.node, self.writer, self.launcher, self.wheel, *self._loops)
+        super().__init__("engine", clock, parts)
+
+    async def on_start(self) -> None:
+        # Known before the first claim: a run without a live address fails.
+        await self._context.node.start()
+        await self.addresses.refresh()
+        await super().on_start()
+
+    @property
+    def node_id(self) -> NodeId:
+        return self._context.node.id
+
+    def wake(self) -> None:
+        """A schedule changed: claim at once."""
+        self.claims.wake()
+
+    def fly(self, runs: Sequence[PendingRun]) -> None:
+        """Pending runs of this node, just committed: into the wheel. Those beyond its capacity the feeder brings."""
+        self.wheel.add(runs)
+
+    def reasons(self) -> list[HealthReason]:
+        """Why the engine is not healthy."""
+        reasons = []
+        age_s = self._last_pass_age_s()
+        if age_s is not None and age_s > _SILENT_AFTER_S:
+            error = self.claims.last_error or "it has not come to an end"
+            reasons.append(HealthReason("no_scheduling_pass", f"no scheduling pass for {age_s:.0f} s: {error}"))
+        reasons.extend(
+            HealthReason(
+                "loop_failing", f"the {loop.name} loop failed {loop.failures_in_a_row} times: {loop.last_error}"
+            )
+            for loop in self._loops
+            if loop.failures_in_a_row >= 3
+        )
+        return reasons
+
+    def collect(self) -> EngineFigures:
+        """The figures of this moment."""
+        counters = self._context.counters
+        return EngineFigures(
+            passes=self.claims.passes,
+            failed_passes=self.claims.failures,
+            last_pass_age_s=self._last_pass_age_s(),
+            wheel_size=len(self.wheel),
+            lanes=tuple(LaneFigures(lane.name, lane.in_use, lane.limit, len(lane)) for lane in self.launcher.lanes),
+            sends_in_flight=self.launcher.sends_in_flight,
+            runs_sent=counters.runs_sent,
+            clock_difference_s=(self.clock.now() - self._context.database.now_ms()) / 1000,
+            lateness=counters.lateness(),
+            outcomes=dict(counters.outcomes),
+        )
+
+    def _on_due(self, due: Sequence[PendingRun]) -> None:
+        self.launcher.submit(due)
+
+    def _last_pass_age_s(self) -> float | None:
+        last_s = self.claims.last_success_s
+        return None if last_s is None else self.clock.monotonic() - last_s
+
+    async def _refresh_addresses(self) -> None:
+        # Addresses whose beats ended leave the stored lists too, which Java admins and people read.
+        if await self.addresses.refresh():
+            database = self._context.database
+            await database.write(registry.store_address_lists, self._context.zone, database.now_ms())
+
+    async def _upkeep(self) -> None:
+        self._routers.forget_unused(self.clock.now())
+        database = self._context.database
+        await database.write(registry.remove_forgotten, database.now_ms())

@@ -1,0 +1,222 @@
+"""From the wheel to the wire: lane slot, address, take-off, send."""
+
+import asyncio
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from jobwheel.admin.domain.ids import JobId, NodeId, RunId
+from jobwheel.admin.domain.job import DispatchJob
+from jobwheel.admin.domain.run import PendingRun
+from jobwheel.admin.domain.writes import TakeOff
+from jobwheel.admin.engine import trigger_message
+from jobwheel.admin.engine.addresses import AddressBook
+from jobwheel.admin.engine.context import EngineContext
+from jobwheel.admin.engine.dispatcher import Dispatcher, Flight
+from jobwheel.admin.engine.lanes import AddressSlots, Lane, SlowJobs
+from jobwheel.admin.engine.routing import Routers, UnknownStrategyError
+from jobwheel.admin.store import Connection, run_log, runs
+from jobwheel.kernel.backoff import Backoff
+from jobwheel.kernel.logging import get_logger
+from jobwheel.kernel.service import Service
+
+log = get_logger(__name__)
+
+_GATHER_S = 0.003
+_STOP_WAIT_S = 3.2
+
+
+@dataclass(frozen=True, slots=True)
+class _Grounded:
+    """A run that takes off only to fail: there is nowhere to send it."""
+
+    run: PendingRun
+    job: DispatchJob
+    message: str
+
+
+@dataclass(slots=True)
+class _Routed:
+    """What became of a batch's runs when they were routed."""
+
+    flights: list[Flight] = field(default_factory=list)
+    grounded: list[_Grounded] = field(default_factory=list)
+    orphans: list[PendingRun] = field(default_factory=list)
+
+    def runs(self) -> list[PendingRun]:
+        return [*(each.run for each in self.flights), *(each.run for each in self.grounded), *self.orphans]
+
+
+class Launcher(Service):
+    """Takes runs that came due through lane, route and take-off, and has them sent.
+
+    `forget` is told of runs whose take-off is decided. A run is in exactly one place: a lane's queue, parked behind an
+    address that has its fill of sends, or in flight.
+    """
+
+    def __init__(
+        self,
+        context: EngineContext,
+        book: AddressBook,
+        routers: Routers,
+        dispatcher: Dispatcher,
+        forget: Callable[[Iterable[RunId]], None],
+    ) -> None:
+        super().__init__("launcher", context.clock)
+        self._context = context
+        self._book = book
+        self._routers = routers
+        self._dispatcher = dispatcher
+        self._forget = forget
+        self.lanes = (Lane("fast", context.limits.fast_lane), Lane("slow", context.limits.slow_lane))
+        self._slow_jobs = SlowJobs()
+        self._slots = AddressSlots(context.limits.address_limit)
+        self._in_flight: dict[RunId, asyncio.Task[None]] = {}
+        self._backoff = Backoff()
+
+    @property
+    def sends_in_flight(self) -> int:
+        return len(self._in_flight)
+
+    @property
+    def parked(self) -> int:
+        """How many runs wait for a slot of their address."""
+        return self._slots.parked
+
+    def is_in_flight(self, run_id: RunId) -> bool:
+        return run_id in self._in_flight
+
+    def submit(self, due: Sequence[PendingRun]) -> None:
+        """Runs came due: put each into its job's lane."""
+        now_ms = self.clock.now()
+        fast, slow = self.lanes
+        slow_runs = [run for run in due if self._slow_jobs.is_slow(run.job_id, now_ms)]
+        if not slow_runs:
+            fast.put(due)
+            return
+        slow.put(slow_runs)
+        fast.put([run for run in due if not self._slow_jobs.is_slow(run.job_id, now_ms)])
+
+    async def on_start(self) -> None:
+        for lane in self.lanes:
+            self.supervise(f"pump.{lane.name}", functools.partial(self._pump, lane))
+
+    async def on_stop(self) -> None:
+        """Take no more runs off, and let those in flight land; what has not landed is found unconfirmed later."""
+        for lane in self.lanes:
+            await self.cancel(f"pump.{lane.name}")
+        if self._in_flight:
+            await asyncio.wait(list(self._in_flight.values()), timeout=_STOP_WAIT_S)
+        left = list(self._in_flight.values())
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+
+    async def _pump(self, lane: Lane) -> None:
+        failures = 0
+        while True:
+            await lane.ready()
+            if len(lane) > lane.limit - lane.in_use < lane.limit // 4:
+                # Each take-off is a commit: a few milliseconds gather more freed slots for it.
+                await self.clock.wait(_GATHER_S)
+            batch = lane.take()
+            try:
+                await self._launch(lane, batch)
+            except Exception as error:  # noqa: BLE001 - the runs are pending still, and are next when it works again
+                failures += 1
+                log.warning("launcher.take_off_failed", lane=lane.name, runs=len(batch), error=repr(error))
+                await self.clock.wait(self._backoff.delay_s(failures))
+            else:
+                failures = 0
+
+    async def _launch(self, lane: Lane, batch: Sequence[PendingRun]) -> None:
+        """Take a batch off; if the database fails, every run of it is back in the lane or parked."""
+        database, node_id = self._context.database, self._context.node.id
+        routed = _Routed(orphans=list(batch))
+        try:
+            jobs = await database.read(runs.load_dispatch_jobs, list({run.job_id for run in batch}))
+            routed = self._route_all(batch, jobs)
+            lane.release(len(batch) - len(routed.runs()))
+            take_offs = [flight.take_off(flight.candidates[0]) for flight in routed.flights]
+            take_offs += [_grounded_take_off(each) for each in routed.grounded]
+            orphans = [run.id for run in routed.orphans]
+            matched = await database.write(_take_off, node_id, self.clock.now(), take_offs, orphans)
+        except Exception:
+            for flight in routed.flights:
+                lane.put_first(self._slots.give_back(flight.candidates[0].address))
+            lane.put_first(routed.runs())
+            lane.release(len(routed.runs()))
+            raise
+        self._forget(run.id for run in routed.runs())
+        self._start_all(lane, routed, matched)
+
+    def _route_all(self, batch: Sequence[PendingRun], jobs: Mapping[JobId, DispatchJob]) -> _Routed:
+        routed = _Routed()
+        for run in batch:
+            job = jobs.get(run.job_id)
+            if job is None:
+                routed.orphans.append(run)
+                continue
+            flight = self._route(run, job)
+            if isinstance(flight, _Grounded):
+                routed.grounded.append(flight)
+            elif self._slots.take(flight.candidates[0].address, run):
+                routed.flights.append(flight)
+        return routed
+
+    def _route(self, run: PendingRun, job: DispatchJob) -> Flight | _Grounded:
+        candidates = self._book.candidates(job.group_id)
+        if run.named_addresses:
+            candidates = [each for each in candidates if each.address in run.named_addresses]
+        addresses = [each.address for each in candidates]
+        fixed = self._book.is_fixed(job.group_id)
+        heading = trigger_message.heading(self._context.node.id, run, job, addresses, fixed=fixed)
+        try:
+            ordered = self._routers.order(job.route_strategy, job.id, candidates, self.clock.now())
+        except UnknownStrategyError as error:
+            return _Grounded(run, job, f"{heading}{error}\n")
+        if not ordered:
+            return _Grounded(
+                run, job, f"{heading}no live address: start an executor of the group, or see why none beats\n"
+            )
+        app_name = self._book.app_name(job.group_id) or ""
+        return Flight(run, job, app_name, ordered[:1] if run.named_addresses else ordered, heading)
+
+    def _start_all(self, lane: Lane, routed: _Routed, matched: set[RunId]) -> None:
+        lane.release(len(routed.orphans) + len(routed.grounded))
+        for each in routed.grounded:
+            if each.run.id in matched:
+                self._dispatcher.fail(each.run, each.message)
+        for flight in routed.flights:
+            if flight.run.id in matched:
+                self._in_flight[flight.run.id] = asyncio.create_task(self._fly(lane, flight))
+            else:
+                self._landed(lane, flight)
+
+    async def _fly(self, lane: Lane, flight: Flight) -> None:
+        started_s = self.clock.monotonic()
+        try:
+            await self._dispatcher.send(flight)
+        except Exception:
+            # The row stays "sending" and is found by recovery, which treats it as unconfirmed.
+            log.exception("launcher.send_failed", run_id=flight.run.id)
+        finally:
+            del self._in_flight[flight.run.id]
+            self._slow_jobs.note(flight.job.id, self.clock.monotonic() - started_s, self.clock.now())
+            self._landed(lane, flight)
+
+    def _landed(self, lane: Lane, flight: Flight) -> None:
+        lane.put_first(self._slots.give_back(flight.candidates[0].address))
+        lane.release()
+
+
+def _grounded_take_off(grounded: _Grounded) -> TakeOff:
+    return TakeOff(grounded.run.id, "", grounded.job.handler, grounded.job.route_strategy, None)
+
+
+def _take_off(
+    connection: Connection, node_id: NodeId, sent_ms: int, take_offs: Sequence[TakeOff], orphans: Sequence[RunId]
+) -> set[RunId]:
+    if orphans:
+        runs.remove_runs_without_job(connection, node_id, orphans)
+    return run_log.take_off(connection, node_id, sent_ms, take_offs)

@@ -1,0 +1,139 @@
+"""Finds out what became of runs that may or may not have arrived (`behaviour.md`, Unconfirmed runs)."""
+
+import asyncio
+from collections.abc import Callable
+
+import msgspec
+
+from jobwheel.admin.domain.ids import RunId
+from jobwheel.admin.domain.job import DispatchJob
+from jobwheel.admin.domain.run import Outcome, PendingRun
+from jobwheel.admin.domain.writes import Accepted, Unconfirmed, Unsent
+from jobwheel.admin.engine import trigger_message
+from jobwheel.admin.engine.addresses import AddressBook
+from jobwheel.admin.engine.context import EngineContext
+from jobwheel.admin.engine.executor_client import Answer, AnswerKind, ExecutorClient
+from jobwheel.admin.engine.requests import trigger_request
+from jobwheel.admin.engine.rules import RESENDS_END_MS, UNHEARD_END_MS, next_check_ms
+from jobwheel.admin.engine.run_log_writer import RunLogWriter
+from jobwheel.admin.store import run_log, runs
+from jobwheel.admin.store.run_log import CheckLater, UnconfirmedRun
+from jobwheel.kernel.logging import get_logger
+from jobwheel.wire.messages import JobQuery, Reason
+
+log = get_logger(__name__)
+
+_IDLE_ANSWERS = 3
+_STALE_MARGIN_MS = 30_000
+_MOST = 200
+
+
+class Recovery:
+    """Looks at unconfirmed runs whose time has come, and at this node's own runs that got stuck in sending."""
+
+    def __init__(
+        self,
+        context: EngineContext,
+        book: AddressBook,
+        client: ExecutorClient,
+        writer: RunLogWriter,
+        is_in_flight: Callable[[RunId], bool],
+    ) -> None:
+        self._context = context
+        self._book = book
+        self._client = client
+        self._writer = writer
+        self._is_in_flight = is_in_flight
+
+    async def run_once(self) -> int:
+        """Look at what is due; return how many runs were looked at."""
+        await self._free_stuck()
+        database = self._context.database
+        now_ms = self._context.clock.now()
+        due = await database.read(run_log.due_unconfirmed, now_ms, _MOST)
+        if not due:
+            return 0
+        moves = [_move(run, now_ms) for run in due]
+        taken = await database.write(run_log.check_later, moves)
+        mine = [run for run in due if run.id in taken]
+        jobs = await database.read(runs.load_dispatch_jobs, list({run.job_id for run in mine}))
+        await asyncio.gather(*(self._look(run, jobs.get(run.job_id), now_ms) for run in mine))
+        return len(mine)
+
+    async def _free_stuck(self) -> None:
+        """A run that the database has as being sent by this node, and that nobody here is sending."""
+        context = self._context
+        now_ms = context.clock.now()
+        before_ms = now_ms - int(context.limits.send_timeout_s * 1000) - _STALE_MARGIN_MS
+        stuck = await context.database.read(run_log.sending_since, context.node.id, before_ms, _MOST)
+        for run_id in stuck:
+            if not self._is_in_flight(run_id):
+                log.warning("recovery.stuck_in_sending", run_id=run_id)
+                self._writer.add(Unconfirmed(run_id, now_ms, now_ms, "its sending was broken off\n"))
+
+    async def _look(self, run: UnconfirmedRun, job: DispatchJob | None, now_ms: int) -> None:
+        silent_ms = now_ms - run.unheard_ms
+        if run.instance_id is not None and job is not None:
+            if silent_ms >= RESENDS_END_MS:
+                self._lose(run, "not confirmed: no answer for 5 minutes\n")
+            else:
+                await self._resend(run, job, run.instance_id)
+        elif silent_ms >= UNHEARD_END_MS:
+            self._lose(run, "not confirmed: no readable answer for 10 minutes\n")
+        else:
+            await self._ask(run)
+
+    async def _resend(self, run: UnconfirmedRun, job: DispatchJob, instance_id: str) -> None:
+        request = msgspec.structs.replace(
+            trigger_request(_as_pending(run), job, instance_id),
+            executor_handler=run.handler,
+            resend=True,
+            instance=instance_id,
+        )
+        answer = await self._client.run(run.address, self._book.app_name(run.group_id) or "", request)
+        message = f"sent again: {trigger_message.asked(run.address, answer)}"
+        now_ms = self._context.clock.now()
+        if answer.kind is AnswerKind.ACCEPTED:
+            self._writer.add(Accepted(run.id, now_ms, answer.instance_id, message))
+        elif answer.reason == Reason.INSTANCE:
+            self._lose(run, message + "not confirmed: another process answers at this address now\n")
+        elif answer.kind in (AnswerKind.REJECTED, AnswerKind.STOPPING):
+            self._writer.add(Unsent(run.id, now_ms, answer.code, _refused(answer), message))
+
+    async def _ask(self, run: UnconfirmedRun) -> None:
+        """Another make of executor: it is never sent the run again, only asked whether the job is idle there."""
+        idle = await self._client.is_idle(run.address, self._book.app_name(run.group_id) or "", JobQuery(run.job_id))
+        if idle is None:
+            return
+        idle_answers = run.idle_answers + 1 if idle else 0
+        if idle_answers >= _IDLE_ANSWERS:
+            self._lose(run, f"not confirmed: {run.address} called the job idle {_IDLE_ANSWERS} times running\n")
+            return
+        await self._context.database.write(run_log.note_heard, run.id, self._context.clock.now(), idle_answers)
+
+    def _lose(self, run: UnconfirmedRun, message: str) -> None:
+        self._writer.add(Unsent(run.id, self._context.clock.now(), 500, Outcome.LOST, message))
+
+
+def _move(run: UnconfirmedRun, now_ms: int) -> CheckLater:
+    later_ms = next_check_ms(run.unheard_ms, now_ms, ours=run.instance_id is not None)
+    return CheckLater(run.id, run.check_ms, later_ms)
+
+
+def _refused(answer: Answer) -> Outcome:
+    return Outcome.DISCARDED if answer.discarded else Outcome.FAILED
+
+
+def _as_pending(run: UnconfirmedRun) -> PendingRun:
+    return PendingRun(
+        id=run.id,
+        job_id=run.job_id,
+        group_id=run.group_id,
+        trigger_type=run.trigger_type,
+        planned_ms=run.planned_ms,
+        due_ms=run.planned_ms,
+        triggered_ms=run.triggered_ms,
+        parameter=run.parameter,
+        named_addresses=(),
+        attempt=run.attempt,
+    )

@@ -1,0 +1,90 @@
+"""The one writer of the run log: dispatch answers and results of this process, in batches."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from jobwheel.admin.domain.writes import RunWrite, Settlement, Unsent
+from jobwheel.admin.engine.context import EngineContext
+from jobwheel.admin.store import run_log
+from jobwheel.admin.store.database import is_outage
+from jobwheel.kernel.buffer import BatchingBuffer, BufferLimits
+from jobwheel.kernel.logging import get_logger
+from jobwheel.kernel.service import Service
+
+log = get_logger(__name__)
+
+_MOST_WRITES = 1000
+_MOST_WAIT_S = 0.003
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    write: RunWrite
+    written: asyncio.Future[None] | None
+
+
+class RunLogWriter(Service):
+    """Two concurrent batch updates of the same rows deadlock on servers; so there is one writer for both kinds.
+
+    `rescheduled` is called after a commit that gave a FIX_DELAY job its next time.
+    """
+
+    def __init__(self, context: EngineContext, rescheduled: Callable[[], None]) -> None:
+        super().__init__("run_log_writer", context.clock)
+        self._context = context
+        self._rescheduled = rescheduled
+        self._buffer = BatchingBuffer[_Entry](
+            "run_log",
+            self._flush,
+            self._reject,
+            context.clock,
+            BufferLimits(most_items=_MOST_WRITES, most_wait_s=_MOST_WAIT_S),
+            is_outage,
+        )
+
+    def __len__(self) -> int:
+        """How many writes wait."""
+        return len(self._buffer)
+
+    def add(self, write: RunWrite) -> None:
+        """Write this with the next batch. A write that cannot be made is logged; recovery finds its run."""
+        self._buffer.add(_Entry(write, None))
+
+    async def write_all(self, writes: Sequence[RunWrite]) -> None:
+        """Return once all of these are committed.
+
+        Raises:
+            Exception: what the database said of the first that could not be written; the others are.
+        """
+        loop = asyncio.get_running_loop()
+        futures = [loop.create_future() for _ in writes]
+        for write, future in zip(writes, futures, strict=True):
+            self._buffer.add(_Entry(write, future))
+        for answer in await asyncio.gather(*futures, return_exceptions=True):
+            if isinstance(answer, BaseException):
+                raise answer
+
+    async def on_start(self) -> None:
+        await self._buffer.start()
+
+    async def on_stop(self) -> None:
+        await self._buffer.stop()
+
+    async def _flush(self, entries: Sequence[_Entry]) -> None:
+        context = self._context
+        writes = [entry.write for entry in entries]
+        applied = await context.database.write(run_log.apply, context.zone, context.node.id, writes)
+        for entry in entries:
+            if entry.written is not None and not entry.written.done():
+                entry.written.set_result(None)
+        context.counters.ended(write.outcome for write in writes if isinstance(write, Unsent | Settlement))
+        if applied.rescheduled:
+            self._rescheduled()
+
+    def _reject(self, entry: _Entry, error: Exception) -> None:
+        log.error(
+            "run_log.write_failed", run_id=entry.write.run_id, write=type(entry.write).__name__, error=repr(error)
+        )
+        if entry.written is not None and not entry.written.done():
+            entry.written.set_exception(error)

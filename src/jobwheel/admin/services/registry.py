@@ -1,0 +1,115 @@
+"""What executors say of themselves: here I am, here I was."""
+
+from typing import ClassVar
+from urllib.parse import urlsplit
+
+from jobwheel.admin.domain.event import EventKind, NewEvent
+from jobwheel.admin.domain.group import AddressType, Group
+from jobwheel.admin.domain.ids import GroupId
+from jobwheel.admin.engine.addresses import AddressBook
+from jobwheel.admin.store import Connection, registry
+from jobwheel.admin.store.database import Database
+from jobwheel.admin.store.events import insert_event
+from jobwheel.admin.store.groups import insert_group
+from jobwheel.admin.store.zone import InstallationZone
+from jobwheel.kernel.clock import Clock
+from jobwheel.kernel.errors import JobwheelError
+from jobwheel.kernel.logging import get_logger
+from jobwheel.wire.errors import MalformedMessageError
+from jobwheel.wire.messages import RegistryRequest
+
+log = get_logger(__name__)
+
+_MOST_APP_NAME = 64
+_MOST_ADDRESS = 255
+
+
+class UnknownAppNameError(JobwheelError):
+    """An executor registers under an app name that no group has."""
+
+    code: ClassVar[str] = "unknown_app_name"
+
+    def __init__(self, app_name: str) -> None:
+        super().__init__(
+            f"no group has the app name {app_name!r}: create one, or set JOBWHEEL_AUTO_CREATE_GROUPS=true on the admin",
+            field="registryKey",
+        )
+
+
+class Registry:
+    """Notes beats and removals, and tells the address book at once."""
+
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        zone: InstallationZone,
+        book: AddressBook,
+        *,
+        auto_create_groups: bool,
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._zone = zone
+        self._book = book
+        self._auto_create_groups = auto_create_groups
+
+    async def register(self, request: RegistryRequest) -> None:
+        """Note a beat.
+
+        Raises:
+            MalformedMessageError: the app name or the address cannot be one.
+            UnknownAppNameError: no group has the app name, and none may be made.
+        """
+        _check(request)
+        if await self._database.write(self._beat, request, self._database.now_ms()):
+            await self._book.refresh()
+            log.info("registry.address_added", app_name=request.registry_key, address=request.registry_value)
+
+    async def remove(self, request: RegistryRequest) -> None:
+        """Forget an address: it gets no run from this moment on."""
+        self._book.remove(request.registry_key, request.registry_value)
+        if await self._database.write(self._remove, request, self._database.now_ms()):
+            log.info("registry.address_removed", app_name=request.registry_key, address=request.registry_value)
+
+    def _beat(self, connection: Connection, request: RegistryRequest, now_ms: int) -> bool:
+        if request.registry_group == registry.EXECUTORS and not registry.has_group(connection, request.registry_key):
+            if not self._auto_create_groups:
+                raise UnknownAppNameError(request.registry_key)
+            self._create_group(connection, request.registry_key)
+        changed = registry.beat(connection, self._zone, request, now_ms)
+        if changed:
+            registry.store_address_lists(connection, self._zone, now_ms)
+        return changed
+
+    def _remove(self, connection: Connection, request: RegistryRequest, now_ms: int) -> bool:
+        removed = registry.remove(connection, request)
+        registry.store_address_lists(connection, self._zone, now_ms)
+        return removed
+
+    def _create_group(self, connection: Connection, app_name: str) -> None:
+        now_ms = self._clock.now()
+        group = Group(GroupId(0), app_name, app_name, AddressType.REGISTERED, (), now_ms, 0)
+        group_id = insert_group(connection, self._zone, group)
+        details = {"app_name": app_name, "cause": "its first executor registered"}
+        insert_event(connection, NewEvent(EventKind.GROUP_CREATED, now_ms, group_id=group_id, details=details))
+
+
+def _check(request: RegistryRequest) -> None:
+    if not request.registry_key or len(request.registry_key) > _MOST_APP_NAME:
+        raise MalformedMessageError(f"is not an app name of 1 to {_MOST_APP_NAME} characters", field="registryKey")
+    if len(request.registry_value) > _MOST_ADDRESS or not _is_address(request.registry_value):
+        raise MalformedMessageError(
+            f"{request.registry_value[:100]!r} is not an address like http://10.0.0.7:9999/", field="registryValue"
+        )
+
+
+def _is_address(address: str) -> bool:
+    try:
+        parts = urlsplit(address)
+        parts.port  # noqa: B018 - raises if it is none
+    except ValueError:
+        return False
+    # A comma would fall apart in the group's address list.
+    plain = address.isprintable() and not any(character in address for character in ' ,"<>')
+    return plain and parts.scheme in ("http", "https") and bool(parts.hostname) and parts.username is None
