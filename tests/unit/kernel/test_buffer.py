@@ -145,14 +145,14 @@ async def test_stop_flushes_what_waits_in_batches_without_waiting(make: Make, si
     sink.gate = asyncio.Event()
     buffer.add(3)
     await settle()
-    for item in range(4, 6):
+    for item in range(4, 10):
         buffer.add(item)
     stop = asyncio.create_task(buffer.stop())
     await settle()
     assert not stop.done()
     sink.gate.set()
     await stop
-    assert sink.batches == [[0, 1, 2, 3], [4, 5]]
+    assert sink.batches == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
     assert sink.rejected == []
 
 
