@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -44,6 +45,7 @@ class RecordingAdmin:
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._server: uvicorn.Server | None = None
+        self._pool = ThreadPoolExecutor(thread_name_prefix="recording-admin")
 
     @property
     def url(self) -> str:
@@ -67,11 +69,16 @@ class RecordingAdmin:
             self._thread.join()
             self._thread = None
 
+    def close(self) -> None:
+        """Stop for good."""
+        self.stop()
+        self._pool.shutdown()
+
     def __enter__(self) -> Self:
         return self.start()
 
     def __exit__(self, *_: object) -> None:
-        self.stop()
+        self.close()
 
     def _serve(self, listener: socket.socket, ready: threading.Event) -> None:
         class Server(uvicorn.Server):
@@ -87,7 +94,8 @@ class RecordingAdmin:
     async def _record(self, request: WireRequest) -> bytes:
         name = request.path.rsplit("/", 1)[1]
         recorded = Recorded(name, dict(request.headers), json.loads(request.body))
-        answer = await asyncio.to_thread(self.reply, recorded)
+        # In a thread, so that a reply may wait for what the test does next.
+        answer = await asyncio.get_running_loop().run_in_executor(self._pool, self.reply, recorded)
         with self._changed:
             self.requests.append(recorded)
             self._changed.notify_all()

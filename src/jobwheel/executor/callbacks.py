@@ -181,7 +181,8 @@ class CallbackSender(Service):
             self._put_back.add((result.log_id, result.log_date_time))
         report = log.warning if self._failures == 0 else log.debug
         report("callback.put_back", log_id=result.log_id, reason="no admin takes it at the moment")
-        self._spool.move_to_end(batch)
+        if self._spool.pending > 1:
+            self._spool.move_to_end(batch)
 
     async def _sync_loop(self) -> None:
         while True:

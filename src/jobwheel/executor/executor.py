@@ -184,9 +184,12 @@ class Executor:
     def stop_in_background(self) -> None:
         """As `stop`, for who has no event loop."""
         with self._change:
-            thread, self._thread = self._thread, None
-            if thread is not None:
-                thread.stop_and_wait()
+            if self._thread is None:
+                return
+            try:
+                self._thread.stop_and_wait()
+            finally:
+                self._thread = None
 
     def run(self) -> None:
         """Start, serve until SIGTERM or SIGINT, stop gracefully. A second signal ends the process at once.

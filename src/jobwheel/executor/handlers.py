@@ -10,7 +10,7 @@ from jobwheel.executor.context import JobContext
 from jobwheel.executor.errors import HandlerError
 
 HandlerFunction = Callable[[JobContext], Any] | Callable[[], Any]
-"""Sync or async; takes the context or nothing; a text that it returns becomes the run's message."""
+"""Sync or async; its one parameter without a default is the context; what it returns becomes the run's message."""
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -71,4 +71,5 @@ def _takes_context(name: str, function: HandlerFunction) -> bool:
     keywords = [item for item in parameters if item.kind is item.KEYWORD_ONLY and item.default is item.empty]
     if len(needed) > 1 or keywords:
         raise HandlerError(name, "takes the context or nothing, but has more parameters without a default")
-    return bool(positional) or any(item.kind is item.VAR_POSITIONAL for item in parameters)
+    # Parameters with a default keep it: a handler that never meant to take the context must not get it in their place.
+    return bool(needed) or any(item.kind is item.VAR_POSITIONAL for item in parameters)

@@ -20,6 +20,9 @@ def without() -> str:
 def with_default(ctx: JobContext | None = None) -> None: ...
 
 
+def with_only_defaults(dry_run: bool = False) -> None: ...
+
+
 def with_more(ctx: JobContext, other: int = 1) -> None: ...
 
 
@@ -43,8 +46,9 @@ class Callee:
     [
         (with_context, True),
         (without, False),
-        (with_default, True),
+        (with_default, False),
         (with_more, True),
+        (with_only_defaults, False),
         (takes_any, True),
         (Callee(), True),
         (Callee().method, False),

@@ -1,0 +1,187 @@
+"""Executors in processes of their own: killed, told to stop, and the example that people copy."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from jobwheel.wire.codec import encode_envelope
+from tests.support.executor_peer import ExecutorPeer
+from tests.support.recording_admin import Recorded, RecordingAdmin, success, wait_until
+
+pytestmark = [pytest.mark.process, pytest.mark.timeout(60)]
+
+ROOT = Path(__file__).parents[3]
+
+PROGRAM = """
+import pathlib, threading
+from jobwheel import Executor, JobContext
+
+executor = Executor(app_name="demo", stop_deadline_s=10)
+
+@executor.job("quick")
+def quick(ctx: JobContext) -> str:
+    return f"ran {ctx.parameter}"
+
+@executor.job("waits")
+def waits(ctx: JobContext) -> str:
+    ctx.log.info("waiting")
+    while not pathlib.Path(ctx.parameter).exists():
+        threading.Event().wait(0.01)
+    return "waited"
+
+executor.run()
+"""
+
+Launch = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def launch(tmp_path: Path, admin: RecordingAdmin) -> Iterator[Launch]:
+    processes: list[subprocess.Popen[str]] = []
+
+    def start(program: Path | None = None, **environment: str) -> "subprocess.Popen[str]":
+        if program is None:
+            program = tmp_path / "program.py"
+            program.write_text(PROGRAM)
+        usual = {"JOBWHEEL_EXECUTOR_ADMIN": admin.url, "JOBWHEEL_EXECUTOR_PORT": "0"}
+        process = subprocess.Popen(
+            [sys.executable, str(program)],
+            cwd=tmp_path,
+            env={**os.environ, **usual, **environment},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        processes.append(process)
+        return process
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.communicate()
+
+
+def registered(admin: RecordingAdmin, number: int = 1) -> ExecutorPeer:
+    """The executor of the `number`-th instance that registers."""
+
+    def instances() -> list[str]:
+        return list(dict.fromkeys(beat.body["features"]["instance"] for beat in admin.of("registry")))
+
+    admin.wait_for(lambda: len(instances()) == number, 30)
+    beat = next(item for item in admin.of("registry") if item.body["features"]["instance"] == instances()[-1])
+    return ExecutorPeer(int(beat.body["registryValue"].rstrip("/").rsplit(":", 1)[1]))
+
+
+def test_a_result_survives_a_kill_between_the_handlers_end_and_the_admins_answer(
+    launch: Launch, admin: RecordingAdmin
+) -> None:
+    asked, killed = threading.Event(), threading.Event()
+
+    def never_in_time(recorded: Recorded) -> bytes:
+        if recorded.path == "callback":
+            asked.set()
+            killed.wait(30)
+            return encode_envelope(500, "too late")
+        return success(recorded)
+
+    admin.reply = never_in_time
+    process = launch()
+    peer = registered(admin)
+    log_ids = {peer.run("quick", f"p{number}", jobId=number % 3) for number in range(30)}
+    wait_until(lambda: all(peer.post("/idleBeat", {"jobId": number})["code"] == 200 for number in range(3)))
+    assert asked.wait(8)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait(10) == -signal.SIGKILL
+    killed.set()
+
+    admin.reply = success
+    before = len(admin.results)
+    launch()
+    second = registered(admin, 2)
+    admin.wait_for(lambda: log_ids <= {item["logId"] for item in admin.results[before:]}, 30)
+    delivered = {item["logId"]: item["handleMsg"] for item in admin.results[before:]}
+    assert delivered == {log_id: f"ran p{number}" for number, log_id in enumerate(sorted(log_ids))}
+    wait_until(lambda: second.post("/beat", {})["code"] == 200)
+
+
+def test_a_run_that_was_killed_is_not_run_by_a_resend(launch: Launch, admin: RecordingAdmin, tmp_path: Path) -> None:
+    process = launch()
+    peer = registered(admin)
+    former = admin.of("registry")[0].body["features"]["instance"]
+    request = peer.trigger("waits", str(tmp_path / "flag"))
+    assert peer.post("/run", request)["code"] == 200
+    process.send_signal(signal.SIGKILL)
+    process.wait(10)
+    launch()
+    second = registered(admin, 2)
+    reply = second.post("/run", {**request, "resend": True, "instance": former})
+    assert (reply["code"], reply["reason"]) == (500, "repeated")
+    page = second.log(request["logId"])
+    assert page["isEnd"] is True
+    assert admin.results == []
+
+
+def test_sigterm_finishes_the_run_reports_it_and_ends_well(
+    launch: Launch, admin: RecordingAdmin, tmp_path: Path
+) -> None:
+    process = launch()
+    peer = registered(admin)
+    log_id = peer.run("waits", str(tmp_path / "flag"))
+    wait_until(lambda: "waiting" in peer.log(log_id)["logContent"])
+    process.send_signal(signal.SIGTERM)
+    admin.wait_for(lambda: bool(admin.of("registryRemove")), 20)
+    assert peer.post("/run", peer.trigger("quick"))["reason"] == "stopping"
+    (tmp_path / "flag").touch()
+    assert process.wait(20) == 0
+    assert admin.result_of(log_id)["handleMsg"] == "waited"
+    assert list((tmp_path / ".jobwheel/executor/demo/spool").iterdir()) == []
+
+
+def test_a_second_signal_ends_it_at_once(launch: Launch, admin: RecordingAdmin, tmp_path: Path) -> None:
+    process = launch()
+    peer = registered(admin)
+    log_id = peer.run("waits", str(tmp_path / "flag"))
+    wait_until(lambda: "waiting" in peer.log(log_id)["logContent"])
+    process.send_signal(signal.SIGTERM)
+    admin.wait_for(lambda: bool(admin.of("registryRemove")), 20)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(5) == -signal.SIGTERM
+
+
+def test_the_minimal_example(launch: Launch, admin: RecordingAdmin) -> None:
+    example = ROOT / "examples" / "minimal.py"
+    process = launch(example)
+    peer = registered(admin)
+    assert admin.of("registry")[0].body["registryKey"] == "minimal"
+    log_id = peer.run("greet", "Ada")
+    assert admin.result_of(log_id)["handleMsg"] == "hello, Ada"
+    assert "[INFO] greeting Ada" in peer.log(log_id)["logContent"]
+    process.send_signal(signal.SIGINT)
+    assert process.wait(20) == 0
+    assert process.stderr is not None
+    log = process.stderr.read()
+    assert f'address=http://127.0.0.1:{peer.port}/ reason="host is loopback"' in log
+    assert "executor.registered" in log
+    assert "Traceback" not in log
+    assert len(admin.of("registryRemove")) == 1
+
+
+def test_a_bad_setting_is_one_line_that_names_it(launch: Launch) -> None:
+    process = launch(JOBWHEEL_EXECUTOR_QUEUE_LIMIT="lots")
+    _, log = process.communicate(timeout=20)
+    assert process.returncode == 1
+    assert "setting JOBWHEEL_EXECUTOR_QUEUE_LIMIT is 'lots', but must be a whole number" in log.splitlines()[-1]
+
+
+def test_an_import_of_the_sdk_brings_nothing_heavy() -> None:
+    code = (
+        "import sys, jobwheel; jobwheel.Executor(port=0); "
+        "print(sorted({'uvicorn', 'fastapi', 'sqlalchemy', 'httpx', 'typer', 'uvloop'} & set(sys.modules)))"
+    )
+    reply = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
+    assert reply.stdout.strip() == "[]"
