@@ -292,12 +292,27 @@ async def test_a_reject_that_fails_loses_none_of_the_others(
     assert buffer.crashes == {"flush": 1}
 
 
+async def test_what_was_flushed_stays_as_it_was(make: Make) -> None:
+    buffer = make(BufferLimits())
+    kept: list[Sequence[int]] = []
+
+    async def keep(items: Sequence[int]) -> None:
+        kept.append(items)
+
+    buffer._flush = keep
+    buffer.add(1)
+    await buffer.start()
+    await buffer.drained()
+    assert [list(items) for items in kept] == [[1]]
+
+
 async def test_it_works_again_after_a_stop(make: Make, sink: Sink) -> None:
     buffer = make(BufferLimits(most_items=2, most_wait_s=60))
-    for round_number in range(3):
+    for start in (0, 3, 6):
         await buffer.start()
-        buffer.add(round_number)
+        for item in range(start, start + 3):
+            buffer.add(item)
         await settle()
-        assert round_number not in sink.flushed
+        assert sink.batches[-1] == [start, start + 1]
         await buffer.stop()
-    assert sink.flushed == [0, 1, 2]
+        assert sink.batches[-1] == [start + 2]

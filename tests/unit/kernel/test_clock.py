@@ -1,4 +1,5 @@
 import asyncio
+import random
 
 import pytest
 
@@ -36,6 +37,34 @@ async def test_a_sleeper_that_sleeps_again_is_woken_again_in_the_same_advance() 
     await task
 
 
+async def test_whoever_began_to_wait_first_wakes_first() -> None:
+    clock, order = FakeClock(), list[int]()
+
+    async def note(number: int) -> None:
+        await clock.wait(1)
+        order.append(number)
+
+    tasks = [asyncio.create_task(note(number)) for number in range(5)]
+    await clock.advance(1)
+    assert order == [0, 1, 2, 3, 4]
+    await asyncio.gather(*tasks)
+
+
+async def test_no_sleeper_wakes_a_rounding_error_too_early() -> None:
+    clock, chance = FakeClock(), random.Random(7)
+
+    async def sleep_often() -> None:
+        for _ in range(300):
+            delay_s = chance.random() / 3
+            due_s = clock.monotonic() + delay_s
+            await clock.wait(delay_s)
+            assert clock.monotonic() == due_s
+
+    task = asyncio.create_task(sleep_often())
+    await clock.advance(100)
+    await task
+
+
 async def test_nobody_wakes_before_the_time() -> None:
     clock, notes = FakeClock(), list[float]()
     task = asyncio.create_task(_note(clock, 1, notes))
@@ -48,7 +77,7 @@ async def test_nobody_wakes_before_the_time() -> None:
     await task
 
 
-@pytest.mark.parametrize("step_s", [0.05, 0.001, 0.1, 0.333])
+@pytest.mark.parametrize("step_s", [0.05, 0.0001, 0.1, 0.333])
 async def test_the_wall_clock_does_not_lose_milliseconds_to_rounding(step_s: float) -> None:
     clock = FakeClock(1_700_000_000_000)
     for _ in range(100):

@@ -59,6 +59,18 @@ async def test_start_and_stop_twice_are_start_and_stop_once() -> None:
     assert notes == ["start a", "stop a"]
 
 
+async def test_a_second_start_or_stop_returns_only_when_the_first_has_done_its_work() -> None:
+    notes: list[str] = []
+    service = Recorder("a", notes)
+
+    async def second(change: Main, expected: str) -> None:
+        await change()
+        assert notes[-1:] == [expected]
+
+    await asyncio.gather(service.start(), second(service.start, "start a"))
+    await asyncio.gather(service.stop(), second(service.stop, "stop a"))
+
+
 async def test_stop_before_a_start_does_nothing() -> None:
     notes: list[str] = []
     service = Recorder("a", notes)
