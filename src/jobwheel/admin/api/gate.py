@@ -75,7 +75,7 @@ class Gate:
         if rule is None:
             return _no_route(method, path, self._table.methods(path))
         headers = Headers(scope=scope)
-        if method not in _SAFE_METHODS and not _is_same_origin(headers):
+        if method not in _SAFE_METHODS and not _is_same_origin(headers, scope["scheme"]):
             message = "a change must come from a page of this server, not from that of another"
             return error_response(403, "foreign_origin", message)
         return await self._judge(rule, scope, headers)
@@ -121,7 +121,7 @@ def _no_route(method: str, path: str, methods: Sequence[str]) -> Response:
     return error_response(405, "method_not_allowed", message, None, {"Allow": allowed})
 
 
-def _is_same_origin(headers: Headers) -> bool:
+def _is_same_origin(headers: Headers, scheme: str) -> bool:
     """Whether a page of this server, or no page at all (a program), sent the request."""
     if headers.get("sec-fetch-site", "none") in ("cross-site", "same-site"):
         return False
@@ -130,6 +130,9 @@ def _is_same_origin(headers: Headers) -> bool:
         return True
     try:
         sender = urlsplit(origin)
+        if scheme == "https" and sender.scheme != "https":
+            return False
+        # A proxy may end TLS, so that the page has https and the request to us http: its port is what counts.
         host = urlsplit(f"//{headers.get('host', '')}")
         default_port = _DEFAULT_PORTS.get(sender.scheme)
         return (
