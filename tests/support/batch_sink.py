@@ -13,7 +13,9 @@ class OutageError(Exception):
 
 
 class Sink:
-    """Takes batches; fails as it is told to."""
+    """Takes batches; fails as it is told to, and waits at `gate` if there is one."""
+
+    gate: asyncio.Event | None
 
     def __init__(self) -> None:
         self.batches: list[list[int]] = []
@@ -22,7 +24,7 @@ class Sink:
         self.bad: set[int] = set()
         self.outage = False
         self.failures_to_come = 0
-        self.gate: asyncio.Event | None = None
+        self.gate = None
 
     @property
     def flushed(self) -> list[int]:

@@ -7,7 +7,6 @@ from jobwheel.kernel.buffer import BatchingBuffer, BufferLimits
 from jobwheel.kernel.fake_clock import FakeClock, settle
 from tests.support.batch_sink import OutageError, Sink
 
-
 Make = Callable[[BufferLimits], BatchingBuffer[int]]
 
 
