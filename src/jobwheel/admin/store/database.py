@@ -16,6 +16,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 from sqlalchemy.pool import StaticPool
 
 from jobwheel.admin.store.errors import DatabaseInUseError, DatabaseUnusableError, DatabaseUrlError
+from jobwheel.admin.store.sqlite_writer import SqliteWriter
 from jobwheel.kernel.clock import Clock
 from jobwheel.kernel.service import Service
 
@@ -39,9 +40,8 @@ class Database(Service):
         self.path = sqlite_path(url)
         self._exclusive = exclusive
         self._lock_file: int | None = None
-        self._writer = ThreadPoolExecutor(1, thread_name_prefix="jobwheel-writer")
+        self._writer = SqliteWriter(lambda: open_engine(self.path), _with_retries)
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="jobwheel-reader")
-        self._write_engine: Engine | None = None
         self._read_engines: queue.SimpleQueue[Engine] = queue.SimpleQueue()
         self._clock_origin_ms = clock.now() - clock.monotonic() * 1000
 
@@ -63,12 +63,8 @@ class Database(Service):
 
         If `work` raises, everything is rolled back. A conflict with another process's lock is tried again.
         """
-
-        def transaction() -> Answer:
-            assert self._write_engine is not None, "the database is not started"
-            return _with_retries(self._write_engine, lambda connection: work(connection, *args, **kwargs))
-
-        return await asyncio.get_running_loop().run_in_executor(self._writer, transaction)
+        answer: Answer = await self._writer.run(lambda connection: work(connection, *args, **kwargs))
+        return answer
 
     async def read(
         self,
@@ -91,18 +87,15 @@ class Database(Service):
         if self._exclusive:
             self._lock_file = _lock(self.path)
         loop = asyncio.get_running_loop()
-        self._write_engine = await loop.run_in_executor(self._writer, open_engine, self.path)
+        await self._writer.start()
         for _ in range(_READERS):
             self._read_engines.put(await loop.run_in_executor(self._readers, open_reader, self.path))
 
     async def on_stop(self) -> None:
-        self._writer.shutdown(wait=True)
+        await self._writer.stop()
         self._readers.shutdown(wait=True)
         while not self._read_engines.empty():
             self._read_engines.get().dispose()
-        if self._write_engine is not None:
-            self._write_engine.dispose()
-            self._write_engine = None
         if self._lock_file is not None:
             os.close(self._lock_file)
             self._lock_file = None

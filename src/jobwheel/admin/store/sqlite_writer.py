@@ -1,0 +1,159 @@
+"""The thread that writes to an SQLite database, and how many writes share one commit."""
+
+import asyncio
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Engine
+
+from jobwheel.kernel.logging import get_logger
+
+log = get_logger(__name__)
+
+_MOST_IN_ONE_COMMIT = 32
+
+
+@dataclass(slots=True)
+class _Work:
+    """One transaction that somebody waits for."""
+
+    run: Callable[[Connection], Any]
+    done: asyncio.Future[Any]
+    loop: asyncio.AbstractEventLoop
+    answer: Any = None
+    error: BaseException | None = None
+
+
+class SqliteWriter:
+    """Runs transactions one after the other; those that wait together share a commit.
+
+    A commit costs an fsync, whatever is in it. Each transaction of a shared one is a savepoint of its own: if one
+    fails, it alone is undone. None is reported done before the commit.
+
+    Args:
+        open_engine: opens the connection; called in the thread.
+        transact: runs a function in one transaction of the engine, again if another process was in the way.
+    """
+
+    def __init__(
+        self,
+        open_engine: Callable[[], Engine],
+        transact: Callable[[Engine, Callable[[Connection], None]], None],
+    ) -> None:
+        self._open_engine = open_engine
+        self._transact = transact
+        self._queue: queue.SimpleQueue[_Work | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    async def start(self) -> None:
+        """Open the database in the thread.
+
+        Raises:
+            DatabaseUnusableError: it cannot be opened or written.
+        """
+        loop = asyncio.get_running_loop()
+        opened: asyncio.Future[None] = loop.create_future()
+        self._thread = threading.Thread(target=self._main, args=(loop, opened), name="jobwheel-writer", daemon=True)
+        self._thread.start()
+        try:
+            await opened
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def stop(self) -> None:
+        """Finish what waits, close the database, end the thread."""
+        if self._thread is not None:
+            self._queue.put(None)
+            await asyncio.to_thread(self._thread.join)
+            self._thread = None
+
+    async def run(self, work: Callable[[Connection], Any]) -> Any:
+        """Run `work` in a transaction; return its answer once it is committed."""
+        assert self._thread is not None, "the database is not started"
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[Any] = loop.create_future()
+        self._queue.put(_Work(work, done, loop))
+        return await done
+
+    def _main(self, loop: asyncio.AbstractEventLoop, opened: "asyncio.Future[None]") -> None:
+        try:
+            engine = self._open_engine()
+        except Exception as error:  # noqa: BLE001 - whoever starts the database is told
+            loop.call_soon_threadsafe(_resolve, opened, None, error)
+            return
+        loop.call_soon_threadsafe(_resolve, opened, None, None)
+        try:
+            while self._next_commit(engine):
+                pass
+        finally:
+            engine.dispose()
+
+    def _next_commit(self, engine: Engine) -> bool:
+        works, more = self._take()
+        if works:
+            try:
+                self._transact(engine, lambda connection: _run_all(connection, works))
+            except Exception as error:  # noqa: BLE001 - whoever waits is told; the next commit may work
+                for work in works:
+                    work.error = work.error or error
+            _report(works)
+        return more
+
+    def _take(self) -> tuple[list[_Work], bool]:
+        works: list[_Work] = []
+        work = self._queue.get()
+        while work is not None:
+            works.append(work)
+            if len(works) == _MOST_IN_ONE_COMMIT:
+                return works, True
+            try:
+                work = self._queue.get_nowait()
+            except queue.Empty:
+                return works, True
+        return works, False
+
+
+def _run_all(connection: Connection, works: Sequence[_Work]) -> None:
+    if len(works) == 1:
+        works[0].error = None
+        works[0].answer = works[0].run(connection)
+        return
+    for work in works:
+        work.error = None
+        connection.exec_driver_sql("SAVEPOINT shared")
+        try:
+            work.answer = work.run(connection)
+        except Exception as error:  # noqa: BLE001 - this one is undone and told; the others go on
+            work.error = error
+            connection.exec_driver_sql("ROLLBACK TO shared")
+        connection.exec_driver_sql("RELEASE shared")
+
+
+def _report(works: Sequence[_Work]) -> None:
+    by_loop: dict[asyncio.AbstractEventLoop, list[_Work]] = {}
+    for work in works:
+        by_loop.setdefault(work.loop, []).append(work)
+    for loop, theirs in by_loop.items():
+        try:
+            loop.call_soon_threadsafe(_resolve_all, theirs)
+        except RuntimeError:
+            # The loop is closed: nobody waits any more. What was committed is committed.
+            log.debug("database.nobody_waits", transactions=len(theirs))
+
+
+def _resolve_all(works: Sequence[_Work]) -> None:
+    for work in works:
+        _resolve(work.done, work.answer, work.error)
+
+
+def _resolve(done: "asyncio.Future[Any]", answer: object, error: BaseException | None) -> None:
+    if done.done():
+        return
+    if error is None:
+        done.set_result(answer)
+    else:
+        done.set_exception(error)
