@@ -1,0 +1,248 @@
+"""The engine end to end: `python -m benchmarks.engine --database sqlite --seconds N [--jobs N | --rate N] [--json]`.
+
+An admin process, its database and one executor process on this machine; FIX_RATE jobs of one second whose anchors are
+spread over the second. With `--rate` as many jobs as runs a second are wanted; with `--jobs` more than the engine can
+do shows what it can. Results are counted when they are stored. Lateness is from the due time to the arrival at the
+executor, so it includes the way there. Lost: planned instants or rows without an execution; doubled: executed twice.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import secrets
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+from jobwheel.admin.store import schema
+from jobwheel.admin.store.database import Database
+from jobwheel.kernel.clock import SystemClock
+
+_WARM_UP_S: Final = 5.0
+_SETTLE_S: Final = 60.0
+_TICKS: Final = os.sysconf("SC_CLK_TCK")
+_EXECUTORS: Final = {"recording": "benchmarks.recording_executor", "sdk": "benchmarks.sdk_executor"}
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What is measured."""
+
+    database: str
+    jobs: int
+    seconds: float
+    executor: str
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What came out. CPU is the admin's, in microseconds per result stored."""
+
+    runs_per_s: float
+    cpu_us_per_run: float
+    lateness_p50_ms: float
+    lateness_p99_ms: float
+    rss_mib: float
+    lost: int
+    doubled: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a measurement happens."""
+
+    folder: Path
+    admin_port: int
+    executor_port: int
+    token: str
+
+    @property
+    def database(self) -> Path:
+        return self.folder / "jobwheel.db"
+
+    @property
+    def record(self) -> Path:
+        return self.folder / "executions"
+
+    @property
+    def admin_url(self) -> str:
+        return f"http://127.0.0.1:{self.admin_port}"
+
+
+def measure(load: Load) -> Figures:
+    """Run one measurement; everything it starts has ended when it returns."""
+    folder = Path(tempfile.mkdtemp(prefix="jobwheel-bench-"))
+    try:
+        place = _Place(folder, _free_port(), _free_port(), secrets.token_urlsafe(24))
+        asyncio.run(_fill(place, load.jobs))
+        return _measure_in(place, load)
+    finally:
+        shutil.rmtree(folder)
+
+
+def _measure_in(place: _Place, load: Load) -> Figures:
+    with _admin(place) as admin, _executor(place, load.executor) as executor:
+        _run_sql(place, "UPDATE xxl_job_info SET trigger_status = 1, trigger_next_time = anchor_ms + 1000")
+        time.sleep(_WARM_UP_S)
+        before, before_s = _sample(place, admin.pid), time.perf_counter()
+        began_ms = time.time_ns() // 1_000_000
+        time.sleep(load.seconds)
+        after, took_s = _sample(place, admin.pid), time.perf_counter() - before_s
+        ended_ms = time.time_ns() // 1_000_000
+        _run_sql(place, "UPDATE xxl_job_info SET trigger_status = 0")
+        _wait_until_done(place)
+        _stop(executor)
+        executions = [tuple(map(int, line.split())) for line in place.record.read_text().splitlines()]
+        late = sorted(arrived - planned for _, planned, arrived in executions if began_ms <= planned < ended_ms)
+        results = after[0] - before[0]
+        return Figures(
+            runs_per_s=round(results / took_s, 1),
+            cpu_us_per_run=round((after[1] - before[1]) / max(1, results) * 1e6, 1),
+            lateness_p50_ms=late[len(late) // 2] if late else -1,
+            lateness_p99_ms=late[len(late) * 99 // 100] if late else -1,
+            rss_mib=round(after[2], 1),
+            lost=_lost(place, {log_id for log_id, _, _ in executions}),
+            doubled=sum(count - 1 for count in Counter(log_id for log_id, _, _ in executions).values()),
+        )
+
+
+def _lost(place: _Place, executed: set[int]) -> int:
+    with sqlite3.connect(place.database) as connection:
+        rows = connection.execute("SELECT id, job_id, planned_ms, outcome FROM xxl_job_log").fetchall()
+    unexecuted = sum(1 for run_id, _, _, outcome in rows if run_id not in executed and outcome != "failed")
+    instants: dict[int, list[int]] = {}
+    for _, job_id, planned_ms, _ in rows:
+        instants.setdefault(job_id, []).append(planned_ms)
+    gaps = sum((max(times) - min(times)) // 1000 + 1 - len(set(times)) for times in instants.values())
+    return unexecuted + gaps
+
+
+async def _fill(place: _Place, jobs: int) -> None:
+    database = Database(f"sqlite:///{place.database}", SystemClock())
+    await database.start()
+    await database.write(schema.prepare, str(place.database))
+    await database.stop()
+    now_ms = time.time_ns() // 1_000_000
+    with sqlite3.connect(place.database) as connection:
+        connection.execute("INSERT INTO xxl_job_group (id, app_name, title) VALUES (1, 'bench', 'Benchmark')")
+        connection.executemany(
+            "INSERT INTO xxl_job_info (job_group, job_desc, schedule_type, schedule_conf, executor_route_strategy, "
+            "executor_handler, executor_param, executor_block_strategy, glue_type, anchor_ms) "
+            "VALUES (1, ?, 'FIX_RATE', '1', 'FIRST', 'bench', 'day=2026-11-27', 'SERIAL_EXECUTION', 'BEAN', ?)",
+            ((f"job {n}", now_ms + 4000 + 1000 * n // jobs) for n in range(jobs)),
+        )
+    connection.close()
+
+
+@contextmanager
+def _admin(place: _Place) -> Iterator["subprocess.Popen[bytes]"]:
+    environment = {
+        **os.environ,
+        "JOBWHEEL_DATA_DIR": str(place.folder),
+        "JOBWHEEL_PORT": str(place.admin_port),
+        "JOBWHEEL_ACCESS_TOKEN": place.token,
+        "JOBWHEEL_ADMIN_PASSWORD": secrets.token_urlsafe(12),
+    }
+    process = subprocess.Popen([sys.executable, "-m", "benchmarks.admin_process"], env=environment)
+    try:
+        _wait_for_port(place.admin_port)
+        yield process
+    finally:
+        _stop(process)
+
+
+@contextmanager
+def _executor(place: _Place, kind: str) -> Iterator["subprocess.Popen[bytes]"]:
+    arguments = [str(place.executor_port), place.admin_url, place.token, str(place.record)]
+    process = subprocess.Popen([sys.executable, "-m", _EXECUTORS[kind], *arguments])
+    try:
+        _wait_for_port(place.executor_port)
+        yield process
+    finally:
+        _stop(process)
+
+
+def _stop(process: "subprocess.Popen[bytes]") -> None:
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(60)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _sample(place: _Place, pid: int) -> tuple[int, float, float]:
+    """Results stored so far, CPU seconds used, resident MiB."""
+    with sqlite3.connect(place.database) as connection:
+        (results,) = connection.execute("SELECT COUNT(*) FROM xxl_job_log WHERE handle_code = 200").fetchone()
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    cpu_s = (int(fields[11]) + int(fields[12])) / _TICKS
+    resident = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmRSS"))
+    return results, cpu_s, int(resident.split()[1]) / 1024
+
+
+def _wait_until_done(place: _Place) -> None:
+    deadline_s = time.perf_counter() + _SETTLE_S
+    while time.perf_counter() < deadline_s:
+        with sqlite3.connect(place.database) as connection:
+            (left,) = connection.execute("SELECT COUNT(*) FROM xxl_job_log WHERE phase IS NOT NULL").fetchone()
+        if not left:
+            return
+        time.sleep(0.2)
+
+
+def _run_sql(place: _Place, statement: str) -> None:
+    with sqlite3.connect(place.database, timeout=30) as connection:
+        connection.execute(statement)
+    connection.close()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _wait_for_port(port: int) -> None:
+    deadline_s = time.perf_counter() + 30
+    while time.perf_counter() < deadline_s:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.05)
+    raise TimeoutError(f"nothing listens on port {port}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--database", choices=["sqlite"], default="sqlite")
+    parser.add_argument("--seconds", type=float, default=60.0)
+    load = parser.add_mutually_exclusive_group()
+    load.add_argument("--jobs", type=int, help="per-second jobs: more than the engine can do shows what it can")
+    load.add_argument("--rate", type=int, help="runs a second that are wanted")
+    parser.add_argument("--executor", choices=sorted(_EXECUTORS), default="recording")
+    parser.add_argument("--json", action="store_true", help="one JSON line")
+    options = parser.parse_args()
+    figures = measure(Load(options.database, options.jobs or options.rate or 100, options.seconds, options.executor))
+    if options.json:
+        print(json.dumps(asdict(figures)))
+    else:
+        for name, value in asdict(figures).items():
+            print(f"{name:>18} {value}")
+
+
+if __name__ == "__main__":
+    main()
