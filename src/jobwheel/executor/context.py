@@ -122,11 +122,11 @@ class JobContext:
 
     def succeed(self, message: str | None = None) -> None:
         """The run will have succeeded when the handler returns, whatever it returns. An exception still fails it."""
-        self._outcome = Outcome(SUCCESS, message)
+        self._outcome = Outcome(SUCCESS, None if message is None else str(message))
 
     def fail(self, message: str) -> None:
         """The run will have failed when the handler returns, whatever it returns."""
-        self._outcome = Outcome(FAILURE, message)
+        self._outcome = Outcome(FAILURE, str(message))
 
     def enter(self) -> None:
         """Make this the current context. The caller runs inside a `contextvars.Context` made for the run."""

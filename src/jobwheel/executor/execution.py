@@ -13,7 +13,6 @@ import msgspec
 from jobwheel.executor import handler_loop, handlers
 from jobwheel.executor.context import JobContext, Outcome
 from jobwheel.executor.handler_loop import HandlerLoop
-from jobwheel.executor.run_log import RunLog
 from jobwheel.executor.workers import AcceptedRun
 from jobwheel.wire.messages import FAILURE, SUCCESS, Result
 
@@ -35,13 +34,8 @@ class JobRunner:
 
     def run_one(self, run: AcceptedRun, loop: HandlerLoop) -> None:
         """Run the handler in this thread. Whatever it does, a result comes of it, and nothing is raised."""
-        run_log = run.run_log
-        try:
-            run_log.write("INFO", _start_line(run))
-            outcome = self._invoke(run, JobContext(run.request, run_log), run_log, loop)
-            self._settle_run(run, outcome)
-        finally:
-            run_log.close()
+        run.run_log.write("INFO", _start_line(run))
+        self._settle_run(run, _invoke(run, JobContext(run.request, run.run_log), loop))
 
     def give_up(self, run: AcceptedRun, reason: str) -> None:
         """Settle a run as failed that has not begun, or that is still running and will not be waited for."""
@@ -59,25 +53,27 @@ class JobRunner:
         message = None if outcome.message is None else storable(outcome.message)
         self._settle(Result(request.log_id, request.log_date_time, outcome.code, message))
 
-    def _invoke(self, run: AcceptedRun, context: JobContext, run_log: RunLog, loop: HandlerLoop) -> Outcome:
-        try:
-            # A context of its own, so that nothing a handler sets is seen by the next run of this thread.
-            value = contextvars.copy_context().run(_call, run, context, loop)
-        except BaseException as error:  # noqa: BLE001 - around user code: SystemExit and the like fail the run too
-            run_log.write("ERROR", _traceback(error))
-            return Outcome(FAILURE, _last_line(error))
-        if context.outcome is not None:
-            return context.outcome
-        return Outcome(SUCCESS, _text(value))
+
+def _invoke(run: AcceptedRun, context: JobContext, loop: HandlerLoop) -> Outcome:
+    try:
+        # A context of its own, so that nothing a handler sets is seen by the next run of this thread.
+        message = contextvars.copy_context().run(_call, run, context, loop)
+    except BaseException as error:  # noqa: BLE001 - around user code: SystemExit and the like fail the run too
+        run.run_log.write("ERROR", _traceback(error))
+        return Outcome(FAILURE, _last_line(error))
+    if context.outcome is not None:
+        return context.outcome
+    return Outcome(SUCCESS, message)
 
 
-def _call(run: AcceptedRun, context: JobContext, loop: HandlerLoop) -> Any:
+def _call(run: AcceptedRun, context: JobContext, loop: HandlerLoop) -> str | None:
+    """Run the handler to its end; returns its value as a message."""
     context.enter()
     value = run.handler.call(context)
     if inspect.isawaitable(value):
         main = value if inspect.iscoroutine(value) else _awaited(value)
-        return loop.run(main, contextvars.copy_context())
-    return value
+        value = loop.run(main, contextvars.copy_context())
+    return _text(value)
 
 
 async def _awaited(value: Any) -> Any:

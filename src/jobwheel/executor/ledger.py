@@ -1,7 +1,7 @@
 """Which runs this process knows, so that a repeated request runs nothing twice."""
 
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from enum import StrEnum
 
 from jobwheel.kernel.clock import Clock
@@ -33,6 +33,7 @@ class RunLedger:
         self._most_remembered = most_remembered
         self._lock = threading.Lock()
         self._open: set[RunKey] = set()
+        self._open_ids: Counter[int] = Counter()
         self._unreported: OrderedDict[RunKey, None] = OrderedDict()
         self._reported: OrderedDict[RunKey, float] = OrderedDict()
 
@@ -46,20 +47,29 @@ class RunLedger:
                 return RunState.UNREPORTED
             return RunState.REPORTED if key in self._reported else None
 
+    def is_open(self, log_id: int) -> bool:
+        """Whether a run of this id is queued or running.
+
+        By the id alone: other admins ask for a log with a trigger time cut to whole seconds.
+        """
+        with self._lock:
+            return log_id in self._open_ids
+
     def accept(self, key: RunKey) -> None:
         """The run is queued."""
         with self._lock:
             self._open.add(key)
+            self._open_ids[key[0]] += 1
 
     def release(self, key: RunKey) -> None:
         """The run was not accepted after all."""
         with self._lock:
-            self._open.discard(key)
+            self._close(key)
 
     def finish(self, key: RunKey) -> None:
         """The run is over and its result is in the spool."""
         with self._lock:
-            self._open.discard(key)
+            self._close(key)
             self._unreported[key] = None
             # During an outage of days the spool on the disk is what grows, not this.
             if len(self._unreported) > self._most_remembered:
@@ -76,6 +86,13 @@ class RunLedger:
             while len(self._reported) > self._most_remembered:
                 self._reported.popitem(last=False)
             self._forget_old()
+
+    def _close(self, key: RunKey) -> None:
+        if key in self._open:
+            self._open.discard(key)
+            self._open_ids[key[0]] -= 1
+            if not self._open_ids[key[0]]:
+                del self._open_ids[key[0]]
 
     def _forget_old(self) -> None:
         now = self._clock.monotonic()

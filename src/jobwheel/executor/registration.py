@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from jobwheel.executor.errors import AdminRefusedError
+from jobwheel.executor.settings import ExecutorSettings
 from jobwheel.kernel.backoff import Backoff
 from jobwheel.kernel.clock import Clock
 from jobwheel.kernel.logging import get_logger
@@ -39,10 +40,9 @@ class Registration(Service):
     def __init__(
         self,
         admin: Registry,
-        admins: tuple[str, ...],
+        settings: ExecutorSettings,
         address: str,
         features: Callable[[], Features],
-        heartbeat_s: float,
         clock: Clock,
         on_contact: Callable[[], None],
     ) -> None:
@@ -50,9 +50,10 @@ class Registration(Service):
         self._admin = admin
         self._address = address
         self._features = features
-        self._heartbeat_s = heartbeat_s
+        self._heartbeat_s = settings.heartbeat_s
+        self._timeout_s = settings.timeout_s
         self._on_contact = on_contact
-        self._states = {root: _AdminState(root) for root in admins}
+        self._states = {root: _AdminState(root) for root in settings.admins}
 
     @property
     def registered(self) -> list[str]:
@@ -64,9 +65,14 @@ class Registration(Service):
             self.supervise(state.root, functools.partial(self._beat_for_ever, state))
 
     async def on_stop(self) -> None:
-        for root in self._states:
-            await self.cancel(root)
-        await asyncio.gather(*(self._remove(state) for state in self._states.values()))
+        await asyncio.gather(*(self._leave(state) for state in self._states.values()))
+
+    async def _leave(self, state: "_AdminState") -> None:
+        # A beat that is under way must not arrive after the removal and undo it.
+        await self.clock.wait(self._timeout_s, state.silent)
+        await self.cancel(state.root)
+        if state.may_be_registered:
+            await self._remove(state)
 
     async def _beat_for_ever(self, state: "_AdminState") -> None:
         while True:
@@ -77,19 +83,25 @@ class Registration(Service):
             await self.clock.wait(delay_s)
 
     async def _beat(self, state: "_AdminState") -> None:
+        before, state.may_be_registered = state.may_be_registered, True
+        state.silent.clear()
         try:
             await self._admin.register(state.root, self._address, self._features())
-        except (UnreachableError, UncertainError) as error:
+        except UncertainError as error:
+            state.failed(str(error))
+        except UnreachableError as error:
+            state.may_be_registered = before
             state.failed(str(error))
         except AdminRefusedError as error:
+            state.may_be_registered = before
             state.failed(f"{error}{_advice(error)}")
         else:
             state.succeeded(self._address)
             self._on_contact()
+        finally:
+            state.silent.set()
 
     async def _remove(self, state: "_AdminState") -> None:
-        if not state.reached:
-            return
         try:
             await self._admin.remove(state.root, self._address)
         except (UnreachableError, UncertainError, AdminRefusedError) as error:
@@ -104,14 +116,17 @@ class _AdminState:
     def __init__(self, root: str) -> None:
         self.root = root
         self.registered = False
-        self.reached = False
+        self.may_be_registered = False
+        self.silent = asyncio.Event()
+        self.silent.set()
+        self._reached = False
         self.failures = 0
         self._reason: str | None = None
 
     def succeeded(self, address: str) -> None:
         if not self.registered:
-            log.info("executor.regained" if self.reached else "executor.registered", admin=self.root, address=address)
-        self.registered = self.reached = True
+            log.info("executor.regained" if self._reached else "executor.registered", admin=self.root, address=address)
+        self.registered = self._reached = True
         self.failures = 0
         self._reason = None
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 
 from jobwheel.executor.gate import RunGate
-from jobwheel.executor.ledger import RunLedger, RunState
+from jobwheel.executor.ledger import RunLedger
 from jobwheel.executor.log_reader import RunLogReader, missing_page
 from jobwheel.executor.run_log import RunLogFolder, is_storable
 from jobwheel.executor.workers import WorkerPool
@@ -101,7 +101,7 @@ class ExecutorRoutes:
 
     def _read_log(self, query: LogQuery) -> LogPage:
         # Looked up before the file is read: what is written in between must not be missed.
-        over = self._ledger.state((query.log_id, query.log_date_time)) is not RunState.OPEN
+        over = not self._ledger.is_open(query.log_id)
         path = self._folder.find(query.log_id, query.log_date_time)
         if path is None:
             return missing_page(query.from_line, query.log_id)

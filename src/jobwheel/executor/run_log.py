@@ -97,19 +97,22 @@ class RunLog:
         """Append `text` as one line, or as several if it has line breaks."""
         line = f"{stamp(self._clock.now())} [{level}] {text}\n".encode(errors="backslashreplace")
         with self._lock:
-            if not self._closed:
-                self._write(line)
+            error = None if self._closed else self._write(line)
+        # Not under the lock: inside a run this line comes back here, and is dropped as this log is closed now.
+        if error is not None:
+            log.warning("run_log.cannot_write", path=self.path, error=str(error))
 
-    def _write(self, data: bytes) -> None:
+    def _write(self, data: bytes) -> OSError | None:
         try:
             if self._descriptor < 0:
                 self._descriptor = _open(self.path)
             while data:
                 data = data[os.write(self._descriptor, data) :]
         except OSError as error:
-            log.warning("run_log.cannot_write", path=self.path, error=str(error))
             self._release()
             self._closed = True
+            return error
+        return None
 
     def park(self) -> None:
         """Close the file until the next line: the run waits, and open files are few."""

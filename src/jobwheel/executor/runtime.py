@@ -117,13 +117,7 @@ class ExecutorRuntime(Service):
         self.address = chosen.url
         _tell(settings.app_name, chosen)
         self._registration = Registration(
-            self._admin,
-            settings.admins,
-            chosen.url,
-            self.features,
-            settings.heartbeat_s,
-            self.clock,
-            self._sender.retry_now,
+            self._admin, settings, chosen.url, self.features, self.clock, self._sender.retry_now
         )
         await self._registration.start()
 

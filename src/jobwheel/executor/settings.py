@@ -59,6 +59,9 @@ def resolve(arguments: Mapping[str, object], environ: Mapping[str, str]) -> Exec
     Raises:
         SettingError: a value cannot work; names the setting and what is valid.
     """
+    unknown = [name for name in arguments if name not in _PARSERS]
+    if unknown:
+        raise SettingError(unknown[0], arguments[unknown[0]], f"left out: the settings are {', '.join(_PARSERS)}")
     values: dict[str, Any] = {}
     for name, (target, parse) in _PARSERS.items():
         value = arguments.get(name)

@@ -253,6 +253,8 @@ def test_a_log_that_grows_is_read_on(executor: Executor, admin: RecordingAdmin) 
     assert first.wait(8)
     page = peer.log(log_id)
     assert (page["toLineNum"], page["isEnd"]) == (2, False)
+    # Other admins keep whole seconds only.
+    assert peer.log(log_id, date=DATE_MS - 999)["isEnd"] is False
     assert peer.log(log_id, 3)["toLineNum"] == 2
     go.set()
     admin.result_of(log_id)

@@ -70,7 +70,11 @@ def test_a_port_that_is_taken_is_not_taken_twice() -> None:
             bind("127.0.0.1", port)
 
 
-def test_a_host_that_cannot_be_looked_up_is_named() -> None:
-    with pytest.raises(BindError, match="check `host`") as caught:
-        bind("256.1.1.1", 9999)
+def test_a_host_that_cannot_be_looked_up_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lookup(*arguments: Any, **options: Any) -> Any:
+        raise socket.gaierror(socket.EAI_NONAME, "not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", lookup)
+    with pytest.raises(BindError, match="not known; check `host`") as caught:
+        bind("nowhere.invalid", 9999)
     assert caught.value.field == "host"

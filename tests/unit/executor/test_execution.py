@@ -1,5 +1,6 @@
 import asyncio
 import contextvars
+import logging
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -8,10 +9,12 @@ from typing import Any
 import pytest
 
 from jobwheel import JobContext
+from jobwheel.executor.context import current_run_log
 from jobwheel.executor.errors import NotInJobError
 from jobwheel.executor.execution import MOST_MESSAGE_BYTES, JobRunner, storable
 from jobwheel.executor.handler_loop import HandlerLoop
 from jobwheel.executor.handlers import HandlerTable
+from jobwheel.executor.log_capture import LogCapture
 from jobwheel.executor.run_log import RunLogFolder
 from jobwheel.executor.workers import AcceptedRun
 from jobwheel.kernel.fake_clock import FakeClock
@@ -101,6 +104,39 @@ def test_not_even_an_exit_ends_the_worker(bench: Bench, error: BaseException) ->
         result, _ = bench.run(function)
         assert result.code == 500
         assert type(error).__name__ in (result.message or "")
+
+
+def test_a_value_that_cannot_be_shown_fails_the_run(bench: Bench) -> None:
+    class Unshowable:
+        def __str__(self) -> str:
+            raise LookupError("no words")
+
+    result, _ = bench.run(Unshowable)
+    assert (result.code, result.message) == (500, "LookupError: no words")
+
+
+def test_a_message_that_is_no_text_is_made_one(bench: Bench) -> None:
+    def fails(ctx: Any) -> None:
+        ctx.fail(ValueError("bad"))
+
+    assert bench.run(fails)[0].message == "bad"
+
+
+def test_a_disk_that_refuses_the_log_does_not_fail_the_run(bench: Bench) -> None:
+    def handler(ctx: JobContext) -> str:
+        ctx.log.info("lost")
+        logging.getLogger("tests").warning("lost")
+        return "done"
+
+    run = bench.accept(handler)
+    run.run_log.park()
+    Path(run.run_log.path).unlink()
+    Path(run.run_log.path).mkdir()
+    capture = LogCapture(current_run_log)
+    capture.install()
+    bench.runner.run_one(run, HandlerLoop("test"))
+    capture.remove()
+    assert bench.results[-1].message == "done"
 
 
 def test_fail_and_succeed_set_the_result_whatever_is_returned(bench: Bench) -> None:

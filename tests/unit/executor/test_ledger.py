@@ -28,6 +28,16 @@ def test_the_same_id_at_another_time_is_another_run() -> None:
     assert ledger.state((KEY[0], KEY[1] + 1000)) is None
 
 
+def test_a_run_is_open_until_it_is_over_whatever_its_time_is_taken_for() -> None:
+    ledger = RunLedger(FakeClock())
+    ledger.accept(KEY)
+    ledger.accept((KEY[0], 2000))
+    ledger.finish(KEY)
+    assert ledger.is_open(KEY[0])
+    ledger.finish((KEY[0], 2000))
+    assert not ledger.is_open(KEY[0])
+
+
 def test_a_released_run_may_be_sent_again() -> None:
     ledger = RunLedger(FakeClock())
     ledger.accept(KEY)

@@ -87,6 +87,11 @@ def test_a_bad_value_is_named_with_what_is_valid(setting: str, value: object) ->
     assert caught.value.field == setting
 
 
+def test_an_unknown_argument_is_named() -> None:
+    with pytest.raises(SettingError, match=r"setting queue_limits is 5, but must be left out: .*queue_limit"):
+        resolve({"queue_limits": 5}, {})
+
+
 def test_a_bad_value_of_the_environment_is_named_by_its_variable() -> None:
     with pytest.raises(SettingError, match="JOBWHEEL_EXECUTOR_QUEUE_LIMIT is 'x', but must be a whole number"):
         resolve({}, {"JOBWHEEL_EXECUTOR_QUEUE_LIMIT": "x"})

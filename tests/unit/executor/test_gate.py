@@ -1,0 +1,85 @@
+import contextlib
+import threading
+from pathlib import Path
+
+from jobwheel.executor.gate import Refusal, RunGate
+from jobwheel.executor.handlers import HandlerTable
+from jobwheel.executor.ledger import RunLedger
+from jobwheel.executor.run_log import RunLog, RunLogFolder
+from jobwheel.executor.workers import AcceptedRun, WorkerPool
+from jobwheel.kernel.clock import SystemClock
+from jobwheel.wire.messages import Reason, TriggerRequest
+
+REQUEST = TriggerRequest(job_id=7, log_id=1, log_date_time=1000, executor_handler="x", glue_type="BEAN")
+
+
+class MeetingFolder(RunLogFolder):
+    """Whoever makes a log waits a little for somebody else who does."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root, SystemClock())
+        self._meeting = threading.Barrier(2)
+
+    def create(self, log_id: int, log_date_time: int) -> RunLog:
+        with contextlib.suppress(threading.BrokenBarrierError):
+            self._meeting.wait(0.2)
+        return super().create(log_id, log_date_time)
+
+
+class Pool(WorkerPool):
+    """Takes runs, or refuses as a system without threads does; runs none of them."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda run, loop: None, SystemClock(), 10, 1.0)
+        self.taken: list[AcceptedRun] = []
+        self.out_of_threads = False
+
+    def submit(self, run: AcceptedRun) -> None:
+        if self.out_of_threads:
+            raise RuntimeError("can't start new thread")
+        run.run_log.close()
+        self.taken.append(run)
+
+
+def new_gate(folder: RunLogFolder, pool: Pool) -> RunGate:
+    handlers = HandlerTable()
+    handlers.register("x", lambda: None)
+    return RunGate("this", handlers, RunLedger(SystemClock()), folder, pool)
+
+
+def test_two_threads_that_bring_the_same_run_run_it_once(tmp_path: Path) -> None:
+    pool = Pool()
+    gate = new_gate(MeetingFolder(tmp_path), pool)
+    answers: list[Refusal | None] = []
+    threads = [threading.Thread(target=lambda: answers.append(gate.submit(REQUEST))) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(pool.taken) == 1
+    assert {answer and answer.reason for answer in answers} == {None, Reason.REPEATED}
+
+
+def test_a_run_that_gets_no_thread_is_refused_and_leaves_no_trace(tmp_path: Path) -> None:
+    pool = Pool()
+    folder = RunLogFolder(tmp_path, SystemClock())
+    gate = new_gate(folder, pool)
+    pool.out_of_threads = True
+    refusal = gate.submit(REQUEST)
+    assert refusal is not None
+    assert "can't start new thread" in refusal.message
+    assert folder.find(1, 1000) is None
+    pool.out_of_threads = False
+    assert gate.submit(REQUEST) is None
+
+
+def test_a_closed_gate_knows_what_it_took(tmp_path: Path) -> None:
+    pool = Pool()
+    gate = new_gate(RunLogFolder(tmp_path, SystemClock()), pool)
+    assert gate.submit(REQUEST) is None
+    gate.close()
+    repeated, stopping = gate.submit(REQUEST), gate.submit(TriggerRequest(job_id=7, log_id=2))
+    assert repeated is not None
+    assert repeated.reason is Reason.REPEATED
+    assert stopping is not None
+    assert stopping.reason is Reason.STOPPING
