@@ -141,6 +141,13 @@ async def test_a_body_that_is_no_job(admin: AdminHarness, body: bytes, status: i
     assert error(reply, status)["code"] == code
 
 
+@pytest.mark.timeout(5)
+async def test_a_body_made_to_be_slow_to_read(admin: AdminHarness) -> None:
+    for body in (b"[" * 40 + b'"' + b'\\"' * 500_000, b'"' * 1_000_000 + b"[" * 40, b"[" * 40 + b'"' + b"\\" * 999_999):
+        reply = await admin.guest.post("/api/v1/session", content=body, headers=JSON)
+        assert reply.status_code == 400
+
+
 async def test_a_body_that_grows_too_large_without_saying_so(admin: AdminHarness) -> None:
     async def chunks() -> Any:
         for _ in range(20):

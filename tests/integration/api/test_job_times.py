@@ -266,6 +266,13 @@ class TestStop:
             "done": "dropped by stop",
         }
 
+    async def test_very_many_of_them_are_counted_to_ten_thousand(self, admin: AdminHarness) -> None:
+        job_id = (await make_job(admin, schedule_conf="* * * * * ?", running=True))["id"]
+        admin.clock.step(11_000)
+        await stop(admin, job_id)
+        details = (await read_events(admin, job_id))[-1]["details"]
+        assert (details["count"], details["more"], details["until"]) == (10_000, True, "2026-11-27T05:33:20.000Z")
+
 
 class TestEdit:
     async def test_a_new_schedule_replaces_what_is_planned(self, admin: AdminHarness) -> None:

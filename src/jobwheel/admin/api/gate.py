@@ -24,7 +24,8 @@ MOST_BODY_BYTES: Final = 1024 * 1024
 MOST_DEPTH: Final = 32
 
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD"})
-_JSON_STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+# The closing quote may be missing: a search that fails there and begins again at the next quote would be quadratic.
+_JSON_STRING: Final = re.compile(rb'"(?:[^"\\]+|\\.)*+"?', re.DOTALL)
 _BRACKET: Final = re.compile(rb"[\[\]{}]")
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _HEADERS: Final = {

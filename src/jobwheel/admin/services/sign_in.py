@@ -24,7 +24,10 @@ from jobwheel.admin.store.sessions import (
 )
 from jobwheel.admin.store.users import find_user, set_password_hash
 from jobwheel.kernel.clock import Clock
+from jobwheel.kernel.logging import get_logger
 from jobwheel.kernel.secret import Secret
+
+log = get_logger(__name__)
 
 SESSION_S: Final = 12 * 3600
 LONG_SESSION_S: Final = 7 * 24 * 3600
@@ -69,6 +72,8 @@ class SignIn:
         found = await self._database.read(find_user, name)
         right = await self._passwords.verify(found.password_hash if found else None, password)
         if not right or found is None or found.user.disabled:
+            # Without the name: now and then somebody types his password there.
+            log.warning("sign_in.refused", client=client.address)
             raise SignInRefusedError
         self._throttle.succeeded(name, client.address)
         lasts_s = LONG_SESSION_S if stay_signed_in else SESSION_S

@@ -25,7 +25,7 @@ _MOST_RUNS: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """A job's line."""
+    """A job's line; `zone` is empty where it does not matter."""
 
     id: int
     name: str
@@ -97,7 +97,7 @@ def _job_row(job: Job, group_names: Mapping[int, str], zone: str, language: Lang
         group=group_names.get(settings.group_id, f"group {settings.group_id}"),
         schedule=words,
         raw_schedule=f"{settings.schedule_type} {settings.schedule_conf}".strip(),
-        zone=settings.time_zone or zone,
+        zone=(settings.time_zone or zone) if settings.schedule_type is ScheduleType.CRON else "",
         running=job.running,
         next_at="after the run under way" if awaits_end else _moment(next_ms),
     )
