@@ -1,0 +1,86 @@
+"""`jobwheel jobs …`."""
+
+from typing import Annotated, Any
+
+import typer
+
+from jobwheel.cli.access import AfterOption, JsonOption, LimitOption, UrlOption, signed_in
+from jobwheel.cli.output import local_time, one_line, page_note, print_json, print_table, tell
+
+JobId = Annotated[int, typer.Argument(metavar="ID", min=1, help="The job's id.")]
+
+_COLUMNS = ("id", "status", "name", "schedule", "handler", "next run")
+
+
+def list_jobs(
+    *,
+    url: UrlOption = None,
+    name: Annotated[str | None, typer.Option("--name", help="Only names that hold this text.")] = None,
+    status: Annotated[str | None, typer.Option("--status", help="Only these: running or stopped.")] = None,
+    handler: Annotated[str | None, typer.Option("--handler", help="Only jobs of this handler.")] = None,
+    group: Annotated[int | None, typer.Option("--group", min=1, help="Only jobs of the group with this id.")] = None,
+    limit: LimitOption = 50,
+    after: AfterOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List jobs."""
+    query = {"name": name, "status": status, "handler": handler, "group_id": group, "limit": limit, "after": after}
+    with signed_in(url) as rest:
+        page = rest.get("/api/v1/jobs", query)
+    if as_json:
+        print_json(page)
+        return
+    print_table(_COLUMNS, [_row(job) for job in page["items"]], "there are no such jobs")
+    page_note(page)
+
+
+def run_job(
+    job_id: JobId,
+    url: UrlOption = None,
+    parameter: Annotated[
+        str | None, typer.Option("--parameter", "-p", show_default=False, help="In place of the job's own.")
+    ] = None,
+    address: Annotated[
+        list[str] | None,
+        typer.Option("--address", show_default=False, help="An executor of the group [default: the job's route]."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a job once, now."""
+    body = {"parameter": parameter, "addresses": address or []}
+    with signed_in(url) as rest:
+        run = rest.post(f"/api/v1/jobs/{job_id}/run", body)
+    if as_json:
+        print_json(run)
+    else:
+        print(f"run {run['id']}")
+        tell(f"read what it writes: jobwheel runs log {run['id']} --follow")
+
+
+def start_job(job_id: JobId, url: UrlOption = None, as_json: JsonOption = False) -> None:
+    """Let a job's schedule run."""
+    _tell_of(_change(job_id, url, "start"), as_json)
+
+
+def stop_job(job_id: JobId, url: UrlOption = None, as_json: JsonOption = False) -> None:
+    """Stop a job's schedule; runs under way go on."""
+    _tell_of(_change(job_id, url, "stop"), as_json)
+
+
+def _change(job_id: int, url: str | None, change: str) -> dict[str, Any]:
+    with signed_in(url) as rest:
+        job: dict[str, Any] = rest.post(f"/api/v1/jobs/{job_id}/{change}")
+    return job
+
+
+def _tell_of(job: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_json(job)
+        return
+    next_run = f", next run {local_time(job['next_planned_at'])}" if job["next_planned_at"] else ""
+    print(f"job {job['id']} ({one_line(job['name'])}) is {job['status']}{next_run}")
+
+
+def _row(job: dict[str, Any]) -> tuple[object, ...]:
+    schedule = f"{job['schedule_type']} {job['schedule_conf']}".strip()
+    return (job["id"], job["status"], job["name"], schedule, job["handler"], local_time(job["next_planned_at"]))

@@ -1,0 +1,81 @@
+"""What commands print: tables and JSON on standard output, errors on standard error."""
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+_PIPE_WIDTH: Final = 240
+# What a terminal would obey: everything but colours, tabs and line ends.
+_COMMANDS: Final = re.compile(r"\x1b\[[0-9;]*m|(\x1b[^m]?|[\x00-\x08\x0b-\x1f\x7f-\x9f])")
+
+
+def print_json(value: object) -> None:
+    """Print one JSON document."""
+    print(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], empty: str) -> None:
+    """Print rows under their columns; `empty` says what to do when there are none."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(one_line(value)) for value in row))
+    if table.row_count:
+        new_console().print(table)
+    else:
+        tell(empty)
+
+
+def new_console() -> Console:
+    """The terminal; where output goes to a file or a program, lines are not folded at 80 columns."""
+    return Console() if sys.stdout.isatty() else Console(width=_PIPE_WIDTH)
+
+
+def tell(message: str) -> None:
+    """Say something to the person that is not the command's result."""
+    print(message, file=sys.stderr)
+
+
+def complain(message: str) -> None:
+    """Say what is wrong, in one line."""
+    tell(f"jobwheel: {one_line(message)}")
+
+
+def one_line(value: object) -> str:
+    """A value for a cell or a line: nothing that moves the cursor."""
+    text = "" if value is None else str(value)
+    return "".join(character if character.isprintable() else " " for character in text)
+
+
+def harmless(text: str) -> str:
+    """A text of others for a terminal: colours stay, other control sequences go."""
+    return _COMMANDS.sub(lambda match: "" if match.group(1) else match.group(), text)
+
+
+def local_time(instant: str | None) -> str:
+    """An instant of the API in the machine's zone, with the zone's name."""
+    if instant is None:
+        return ""
+    return datetime.fromisoformat(instant).astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")
+
+
+def seconds_between(earlier: str | None, later: str | None) -> str:
+    """How long it was from one instant of the API to another, such as `0.004 s`."""
+    if earlier is None or later is None:
+        return ""
+    span = datetime.fromisoformat(later) - datetime.fromisoformat(earlier)
+    return f"{span.total_seconds():.3f} s"
+
+
+def page_note(page: dict[str, Any]) -> None:
+    """Say that there is more, and how to get it."""
+    if page["next"] is not None:
+        tell(f"there are more: --after {page['next']}")

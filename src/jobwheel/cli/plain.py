@@ -1,0 +1,46 @@
+"""The command line of a plain install: it runs executors and nothing else."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from jobwheel import __version__
+from jobwheel.cli.target import load_executor
+from jobwheel.kernel.errors import JobwheelError
+
+_NEEDS_ADMIN = "needs the admin's packages: pip install 'jobwheel[admin]'"
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command and return the exit code."""
+    parser = _parser()
+    known, rest = parser.parse_known_args(arguments)
+    if known.command is None:
+        parser.print_help(sys.stderr)
+        return 2
+    if known.command != "executor":
+        print(f"jobwheel: `jobwheel {known.command}` {_NEEDS_ADMIN}", file=sys.stderr)
+        return 1
+    return _run_executor(rest)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "jobwheel", description="Runs executors.", epilog=f"Everything else {_NEEDS_ADMIN}."
+    )
+    parser.add_argument("--version", action="version", version=f"jobwheel {__version__}")
+    parser.add_argument("command", nargs="?", help="executor: run the executor of a module")
+    return parser
+
+
+def _run_executor(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser("jobwheel executor", description="Run the executor that a module holds.")
+    parser.add_argument("target", metavar="module:executor", help="such as myapp.jobs:executor")
+    target: str = parser.parse_args(arguments).target
+    try:
+        load_executor(target, Path.cwd()).run()
+    except JobwheelError as error:
+        print(f"jobwheel: {error.message}", file=sys.stderr)
+        return 1
+    return 0

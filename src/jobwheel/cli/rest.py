@@ -1,0 +1,122 @@
+"""The admin's REST API, as commands use it."""
+
+import ssl
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Final, Self
+from urllib.parse import urlsplit
+
+import httpx
+
+from jobwheel.cli.errors import (
+    AdminUnreachableError,
+    AdminUrlError,
+    NotSignedInError,
+    RefusedError,
+    UnreadableReplyError,
+)
+from jobwheel.kernel.secret import Secret
+
+COOKIE: Final = "jobwheel_session"
+DEFAULT_URL: Final = "http://127.0.0.1:8080"
+_TIMEOUT_S: Final = 30.0
+
+
+class Rest:
+    """One admin, with a session if `token` is given. A context manager."""
+
+    def __init__(self, url: str, token: Secret | None, ca_file: str | None = None) -> None:
+        self.url = url
+        # Proxies of the environment would see the session, and would be asked for 127.0.0.1 as well.
+        self._http = httpx.Client(
+            base_url=url, timeout=_TIMEOUT_S, trust_env=False, verify=ssl.create_default_context(cafile=ca_file or None)
+        )
+        if token is not None:
+            self._http.headers["Cookie"] = f"{COOKIE}={token.reveal()}"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._http.close()
+
+    def get(self, path: str, query: Mapping[str, object] | None = None) -> Any:
+        """The JSON of a reply; what is None in the query is left out.
+
+        Raises:
+            JobwheelError: the admin is not there, knows no such session, or refuses.
+        """
+        given = {name: str(value) for name, value in (query or {}).items() if value is not None}
+        return self._json(self._send("GET", path, params=given))
+
+    def post(self, path: str, body: Mapping[str, object] | None = None) -> Any:
+        """The JSON of a reply.
+
+        Raises:
+            JobwheelError: as for `get`.
+        """
+        return self._json(self._send("POST", path, json=dict(body or {})))
+
+    def delete(self, path: str) -> None:
+        """Delete what is there.
+
+        Raises:
+            JobwheelError: as for `get`.
+        """
+        self._send("DELETE", path)
+
+    def sign_in(self, username: str, password: Secret) -> tuple[Secret, dict[str, Any]]:
+        """Sign in; return the session's token and what the admin says about it.
+
+        Raises:
+            JobwheelError: as for `get`; `RefusedError` if name or password is wrong.
+        """
+        body = {"username": username, "password": password.reveal()}
+        reply = self._send("POST", "/api/v1/session", json=body)
+        token = reply.cookies.get(COOKIE)
+        if token is None:
+            raise UnreadableReplyError(self.url, reply.status_code)
+        return Secret(token), self._json(reply)
+
+    def _send(self, method: str, path: str, **content: Any) -> httpx.Response:
+        try:
+            reply = self._http.request(method, path, **content)
+        except httpx.TransportError as error:
+            raise AdminUnreachableError(self.url, str(error) or type(error).__name__) from error
+        if reply.is_success:
+            return reply
+        refusal = self._refusal(reply)
+        if refusal.reason == "not_signed_in":
+            raise NotSignedInError(self.url)
+        raise refusal
+
+    def _refusal(self, reply: httpx.Response) -> RefusedError:
+        try:
+            error = reply.json()["error"]
+            return RefusedError(reply.status_code, error["code"], error["message"], error.get("field"))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise UnreadableReplyError(self.url, reply.status_code) from error
+
+    def _json(self, reply: httpx.Response) -> Any:
+        try:
+            return reply.json()
+        except ValueError as error:
+            raise UnreadableReplyError(self.url, reply.status_code) from error
+
+
+def checked_url(url: str) -> str:
+    """An admin's address without a slash at the end.
+
+    Raises:
+        AdminUrlError: it is none.
+    """
+    try:
+        parts = urlsplit(url.strip())
+        _ = parts.port
+    except ValueError as error:
+        raise AdminUrlError(url) from error
+    if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc or parts.query:
+        raise AdminUrlError(url)
+    return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"

@@ -1,0 +1,162 @@
+"""login, jobs and runs against an admin process, with an executor in this one."""
+
+import json
+import secrets
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobwheel import Executor, JobContext
+from jobwheel.cli.access import signed_in as rest_of
+from jobwheel.cli.rest import Rest
+from tests.integration.cli.conftest import AdminProcess, Call
+
+pytestmark = [pytest.mark.process, pytest.mark.timeout(60)]
+
+
+@pytest.fixture
+def rest(signed_in: Call) -> Iterator[Rest]:
+    with rest_of(None) as rest:
+        yield rest
+
+
+@pytest.fixture
+def job(rest: Rest) -> dict[str, Any]:
+    group = rest.post("/api/v1/groups", {"app_name": f"cli-{secrets.token_hex(4)}", "title": "Command line"})
+    body = {
+        "group_id": group["id"],
+        "name": "[red]count[/red]",
+        "author": "cli",
+        "schedule_type": "CRON",
+        "schedule_conf": "0 0 4 * * ?",
+        "handler": "count",
+    }
+    made: dict[str, Any] = rest.post("/api/v1/jobs", body)
+    return made
+
+
+@pytest.fixture
+def executor(rest: Rest, job: dict[str, Any], call: Call, admin: AdminProcess, tmp_path: Path) -> Iterator[Executor]:
+    token = call("token", "show", "--data-dir", admin.data_dir).out.strip()
+    app_name = rest.get(f"/api/v1/groups/{job['group_id']}")["app_name"]
+    executor = Executor(app_name, admin.url, token, port=0, log_path=tmp_path / "logs", stop_deadline_s=5)
+
+    @executor.job("count")
+    def count(ctx: JobContext) -> str:
+        ctx.log.info("counting to %s", ctx.parameter)
+        return "counted"
+
+    executor.start_in_background()
+    try:
+        yield executor
+    finally:
+        executor.stop_in_background()
+
+
+def test_login_keeps_a_session_that_only_the_user_can_read(call: Call, admin: AdminProcess, tmp_path: Path) -> None:
+    answer = call("login", "--url", admin.url, "--username", "admin", "--stdin", stdin=f"{admin.password}\n")
+    assert answer.code == 0
+    assert f"signed in at {admin.url} as admin" in answer.err
+    path = tmp_path / "config" / "jobwheel" / "session.json"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert admin.password not in path.read_text()
+    assert call("jobs", "list").code == 0
+
+
+def test_a_wrong_password_is_refused_and_nothing_kept(call: Call, admin: AdminProcess, tmp_path: Path) -> None:
+    answer = call("login", "--url", admin.url, "-u", "someone", "--stdin", stdin="a wrong password\n")
+    assert answer.code == 1
+    assert "the user name or the password is wrong" in answer.err
+    assert not (tmp_path / "config").exists()
+
+
+def test_logout_ends_the_session_at_the_admin(signed_in: Call, admin: AdminProcess, rest: Rest) -> None:
+    assert signed_in("logout").code == 0
+    answer = signed_in("jobs", "list")
+    assert answer.code == 1
+    assert f"not signed in at {admin.url}" in answer.err
+    with pytest.raises(Exception, match="not signed in"):
+        rest.get("/api/v1/session")
+
+
+def test_a_session_that_is_over_says_how_to_get_another(signed_in: Call, rest: Rest, admin: AdminProcess) -> None:
+    rest.delete("/api/v1/session")
+    answer = signed_in("runs", "list")
+    assert (answer.code, answer.out) == (1, "")
+    assert f"run `jobwheel login --url {admin.url}`" in answer.err
+    assert signed_in("logout").code == 0
+
+
+def test_lists_jobs_for_people_and_for_programs(signed_in: Call, job: dict[str, Any]) -> None:
+    shown = signed_in("jobs", "list", "--name", job["name"], "--group", job["group_id"])
+    assert shown.out.splitlines()[1].split()[:3] == [str(job["id"]), "stopped", "[red]count[/red]"]
+    page = json.loads(signed_in("jobs", "list", "--json", "--group", job["group_id"]).out)
+    assert [each["id"] for each in page["items"]] == [job["id"]]
+    assert page["next"] is None
+
+
+def test_pages(signed_in: Call, job: dict[str, Any], rest: Rest) -> None:
+    for number in range(2):
+        rest.post("/api/v1/jobs", {**_copy(job), "name": f"more {number}"})
+    group = ("--group", job["group_id"])
+    first = signed_in("jobs", "list", "--limit", 2, *group)
+    assert len(first.out.splitlines()) == 3
+    cursor = first.err.strip().removeprefix("there are more: --after ")
+    second = signed_in("jobs", "list", "--limit", 2, "--after", cursor, *group)
+    assert len(second.out.splitlines()) == 2
+    assert second.err == ""
+
+
+def test_starts_and_stops_a_job(signed_in: Call, job: dict[str, Any]) -> None:
+    started = signed_in("jobs", "start", job["id"])
+    assert (started.code, started.err) == (0, "")
+    assert "is running, next run 20" in started.out
+    stopped = json.loads(signed_in("jobs", "stop", job["id"], "--json").out)
+    assert stopped["status"] == "stopped"
+
+
+def test_runs_a_job_and_follows_its_log(signed_in: Call, job: dict[str, Any], executor: Executor) -> None:
+    run = json.loads(signed_in("jobs", "run", job["id"], "--parameter", "seventeen", "--json").out)
+    log = signed_in("runs", "log", run["id"], "--follow")
+    assert log.code == 0
+    assert "counting to seventeen" in log.out
+    assert log.err == f"run {run['id']}: succeeded\n"
+    assert signed_in("runs", "log", run["id"]).out == log.out
+    listed = json.loads(signed_in("runs", "list", "--job", job["id"], "--outcome", "succeeded", "--json").out)
+    assert [each["id"] for each in listed["items"]] == [run["id"]]
+    table = signed_in("runs", "list", "--job", job["id"]).out
+    assert table.splitlines()[1].split()[:3] == [str(run["id"]), str(job["id"]), "MANUAL"]
+    assert "counted" in table
+
+
+def test_a_run_that_nobody_takes_tells_why(signed_in: Call, job: dict[str, Any]) -> None:
+    answer = signed_in("jobs", "run", job["id"])
+    run_id = answer.out.removeprefix("run ").strip()
+    log = signed_in("runs", "log", run_id, "--follow")
+    assert log.err == f"run {run_id}: failed\n"
+    assert log.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("jobs", "run", 999_999), "there is no job 999999"),
+        (("jobs", "start", 999_999), "there is no job 999999"),
+        (("runs", "log", 999_999), "there is no run 999999"),
+        (("jobs", "list", "--status", "odd"), "status: "),
+        (("runs", "list", "--after", "x"), "after: "),
+    ],
+)
+def test_what_the_admin_refuses_is_told_in_a_line(signed_in: Call, arguments: tuple[object, ...], words: str) -> None:
+    answer = signed_in(*arguments)
+    assert (answer.code, answer.out) == (1, "")
+    assert answer.err.startswith(f"jobwheel: {words}")
+    assert answer.err.count("\n") == 1
+
+
+def _copy(job: dict[str, Any]) -> dict[str, Any]:
+    names = ("group_id", "author", "schedule_type", "schedule_conf", "handler")
+    return {name: job[name] for name in names}
