@@ -11,6 +11,7 @@ from jobwheel.admin.engine.engine import Engine
 from jobwheel.admin.engine.executor_client import ExecutorClient
 from jobwheel.admin.engine.figures import Counters
 from jobwheel.admin.engine.node import Node
+from jobwheel.admin.services.deleted_jobs import DeletedJobs
 from jobwheel.admin.services.groups import Groups
 from jobwheel.admin.services.installation import Installation, host_zone, prepare_installation
 from jobwheel.admin.services.jobs import Jobs
@@ -26,8 +27,11 @@ from jobwheel.admin.settings import Settings
 from jobwheel.admin.store import schema
 from jobwheel.admin.store.database import Database
 from jobwheel.kernel.clock import Clock
+from jobwheel.kernel.loop import PeriodicLoop
 from jobwheel.kernel.service import ServiceGroup
 from jobwheel.wire.client import WireClient
+
+_DELETED_JOBS_EVERY_S = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +89,8 @@ def _assemble(
     )
     registry = Registry(database, clock, zone, engine.addresses, auto_create_groups=settings.auto_create_groups)
     endpoints = WireEndpoints(installation.access_tokens, registry, Results(clock, engine.writer))
-    workers = ServiceGroup("admin", clock, [wire, engine])
+    deleted_jobs = PeriodicLoop("deleted_jobs", DeletedJobs(database).run_once, _DELETED_JOBS_EVERY_S, clock)
+    workers = ServiceGroup("admin", clock, [wire, engine, deleted_jobs])
     return Admin(database, installation, engine, services, workers, endpoints.in_front_of(create_app(services)))
 
 

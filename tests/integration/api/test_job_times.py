@@ -181,6 +181,14 @@ class TestFixDelay:
         await patch_job(admin, job_id, schedule_conf="30")
         assert await stored_next_ms(admin, job_id) == AWAITING_SETTLEMENT_MS
 
+    async def test_an_edit_of_the_parameter_waits_for_another_run_that_is_open(self, admin: AdminHarness) -> None:
+        job_id = (await make_job(admin, **DELAY_10, running=True))["id"]
+        await plan(admin, job_id, NOW_MS + 10_000, next_ms=AWAITING_SETTLEMENT_MS)
+        await change_run(admin, await add_run(admin, job_id, TriggerType.MANUAL), phase="accepted")
+        await patch_job(admin, job_id, parameter="new")
+        assert await stored_next_ms(admin, job_id) == AWAITING_SETTLEMENT_MS
+        assert await pending_planned(admin, job_id) == []
+
     async def test_a_run_by_hand_holds_the_next_one_back(self, admin: AdminHarness) -> None:
         job_id = (await make_job(admin, **DELAY_10, running=True))["id"]
         answer(await admin.client.post(f"/api/v1/jobs/{job_id}/run"), 201)

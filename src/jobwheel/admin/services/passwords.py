@@ -47,7 +47,10 @@ def _bytes(password: Secret) -> bytes:
 
 
 class Passwords:
-    """Hashes and checks in a thread of its own, one after the other. `close` when the program ends."""
+    """Hashes and checks in a thread of its own, one after the other.
+
+    The thread ends with `close`, or when nobody holds the object any more.
+    """
 
     def __init__(self) -> None:
         self._hasher = new_hasher()
