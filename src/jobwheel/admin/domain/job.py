@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import msgspec
+
 from jobwheel.admin.domain.ids import GroupId, JobId
 from jobwheel.admin.domain.policies import BlockStrategy, GlueType, MisfireStrategy, RouteStrategy
 from jobwheel.schedule import ScheduleType
@@ -46,8 +48,7 @@ class Job:
     version: int
 
 
-@dataclass(frozen=True, slots=True)
-class DueJob:
+class DueJob(msgspec.Struct, frozen=True, gc=False):
     """What a claim reads of a job whose next time has come within the look-ahead.
 
     Policies are raw texts: a row that holds nonsense must stop that job alone, not the claim.
@@ -64,8 +65,7 @@ class DueJob:
     next_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class DispatchJob:
+class DispatchJob(msgspec.Struct, frozen=True, gc=False):
     """What take-off reads of a job: how its run is sent. `route_strategy` is a raw text, judged by the router."""
 
     id: JobId

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+import msgspec
+
 from jobwheel.admin.domain.ids import GroupId, JobId, NodeId, RunId
 from jobwheel.wire.messages import SUCCESS, TIMED_OUT
 
@@ -70,8 +72,7 @@ def triggered_ms(trigger_type: TriggerType, planned_ms: int, cause_ms: int) -> i
     return moment - moment % 1000
 
 
-@dataclass(frozen=True, slots=True)
-class NewRun:
+class NewRun(msgspec.Struct, frozen=True, gc=False):
     """A run that its cause writes as a pending row. Times are epoch milliseconds."""
 
     job_id: JobId
@@ -86,8 +87,7 @@ class NewRun:
     attempt: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class PendingRun:
+class PendingRun(msgspec.Struct, frozen=True, gc=False):
     """A run that waits for its due time: what the engine holds in memory of it."""
 
     id: RunId

@@ -1,16 +1,19 @@
 """What the engine tells the run log: each is one arrow of a run's life, applied in batches by one writer."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+import msgspec
 
 from jobwheel.admin.domain.ids import GroupId, JobId, RunId
 from jobwheel.admin.domain.run import Outcome
+from jobwheel.wire.mend import without_surrogates
 
 MOST_MESSAGE_BYTES = 60_000
 """A longer message is cut, with a mark (`behaviour.md`, Results)."""
 
 
-@dataclass(frozen=True, slots=True)
-class TakeOff:
+class TakeOff(msgspec.Struct, frozen=True, gc=False):
     """pending → sending: the address is chosen; times are epoch milliseconds."""
 
     run_id: RunId
@@ -20,8 +23,7 @@ class TakeOff:
     instance_id: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
+class Accepted(msgspec.Struct, frozen=True, gc=False):
     """sending or unconfirmed → accepted: the executor said yes."""
 
     run_id: RunId
@@ -30,8 +32,7 @@ class Accepted:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Unsent:
+class Unsent(msgspec.Struct, frozen=True, gc=False):
     """sending or unconfirmed → done, without a result: rejected, unreachable, discarded, lost."""
 
     run_id: RunId
@@ -41,8 +42,7 @@ class Unsent:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Unconfirmed:
+class Unconfirmed(msgspec.Struct, frozen=True, gc=False):
     """sending → unconfirmed: it may or may not have arrived. `check_ms` is when it is looked at first."""
 
     run_id: RunId
@@ -51,8 +51,7 @@ class Unconfirmed:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Settlement:
+class Settlement(msgspec.Struct, frozen=True, gc=False):
     """A result. With `group_id` it counts only for a run of that group (a group's own credentials)."""
 
     run_id: RunId
@@ -67,10 +66,19 @@ RunWrite = Accepted | Unsent | Unconfirmed | Settlement
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
-    """What a batch changed: the jobs whose runs ended, and whether a FIX_DELAY job got its next time."""
+class Ended:
+    """A run of the job that a write has ended."""
 
-    ended_jobs: frozenset[JobId]
+    job_id: JobId
+    outcome: Outcome
+    ended_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What a batch changed: the runs that it ended, and whether a FIX_DELAY job got its next time."""
+
+    ended: Sequence[Ended]
     rescheduled: bool
 
 
@@ -79,7 +87,7 @@ def cut_message(text: str, most_bytes: int = MOST_MESSAGE_BYTES) -> str:
 
     Characters that cannot be stored (lone surrogates, NUL) are shown as U+FFFD.
     """
-    data = text.replace("\x00", "\ufffd").encode("utf-8", errors="replace")
+    data = without_surrogates(text.replace("\x00", "\ufffd")).encode()
     if len(data) <= most_bytes:
         return data.decode()
     mark = f"\n… cut: {len(data)} bytes in all"

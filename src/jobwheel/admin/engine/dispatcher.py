@@ -1,7 +1,8 @@
 """Sends one run, to its address and if need be to the next candidates, and records what became of it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from jobwheel.admin.domain.job import DispatchJob
 from jobwheel.admin.domain.run import Outcome, PendingRun
@@ -16,8 +17,7 @@ from jobwheel.admin.engine.run_log_writer import RunLogWriter
 from jobwheel.admin.store import run_log
 
 
-@dataclass(frozen=True, slots=True)
-class Flight:
+class Flight(msgspec.Struct, frozen=True):
     """A run that is being sent: its candidates in the order in which they are to be tried (never empty)."""
 
     run: PendingRun

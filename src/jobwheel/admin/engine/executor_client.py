@@ -1,7 +1,8 @@
 """The admin's side of the executor API: what an answer means, and which dialect an address speaks."""
 
-from dataclasses import dataclass
 from enum import Enum, auto
+
+import msgspec
 
 from jobwheel.kernel.secret import Secret
 from jobwheel.wire.client import WireClient, WireReply, join_url
@@ -31,8 +32,7 @@ class AnswerKind(Enum):
     UNCONFIRMED = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True, gc=False):
     """An executor's answer to a run. `code` is the envelope's, 500 without one."""
 
     kind: AnswerKind

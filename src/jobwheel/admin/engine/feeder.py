@@ -19,6 +19,8 @@ class Feeder:
         horizon_ms = context.clock.now() + int(context.limits.look_ahead_s * 1000)
         if await database.read(runs.has_ownerless, horizon_ms):
             await database.write(runs.adopt_ownerless, node_id, horizon_ms, context.limits.claim_batch)
+        if not self._wheel.room:
+            return 0
         fed = 0
         # As many ids as the wheel may hold: those it holds already are among the earliest.
         due = await database.read(runs.own_pending_ids, node_id, horizon_ms, context.limits.wheel_capacity)

@@ -9,6 +9,7 @@ from jobwheel.admin.domain.run import PendingRun
 
 _SLOW_SEND_S = 0.5
 _SLOW_SENDS = 10
+_APPROACH = 3
 
 
 class Lane:
@@ -58,16 +59,19 @@ class Lane:
 
 
 class AddressSlots:
-    """How many sends are under way to each address; a run beyond the limit is parked until one of them has landed.
+    """How many sends are under way to each address; a run beyond that is parked until one of them has landed.
 
-    A parked run takes no lane slot, so that one dead executor, at which every send waits for its time-out, holds up
-    nobody else's runs.
+    At most `limit` sends are on the wire to an address at once. A few more may have taken off and wait for the wire,
+    so that it is never idle while the next take-off is being committed. A parked run takes no lane slot: one dead
+    executor, at which every send waits for its time-out, holds up nobody else's runs.
     """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
+        self._most = limit * _APPROACH
         self._in_use: Counter[str] = Counter()
         self._parked: dict[str, deque[PendingRun]] = {}
+        self._wires: dict[str, asyncio.Semaphore] = {}
 
     @property
     def parked(self) -> int:
@@ -76,11 +80,18 @@ class AddressSlots:
 
     def take(self, address: str, run: PendingRun) -> bool:
         """Take a slot of the address for the run; False if there is none, then the run is parked."""
-        if self._in_use[address] >= self._limit:
+        if self._in_use[address] >= self._most:
             self._parked.setdefault(address, deque()).append(run)
             return False
         self._in_use[address] += 1
         return True
+
+    def wire(self, address: str) -> asyncio.Semaphore:
+        """Held while a send with a slot of the address is on the wire."""
+        wire = self._wires.get(address)
+        if wire is None:
+            wire = self._wires[address] = asyncio.Semaphore(self._limit)
+        return wire
 
     def give_back(self, address: str) -> list[PendingRun]:
         """A send has landed; return the parked runs whose turn it is: one, or all when nothing is under way there."""
@@ -90,6 +101,7 @@ class AddressSlots:
         turn = [] if not waiting else list(waiting) if idle else [waiting.popleft()]
         if idle:
             del self._in_use[address]
+            self._wires.pop(address, None)
         if idle or not waiting:
             self._parked.pop(address, None)
         return turn

@@ -194,9 +194,12 @@ class Launcher(Service):
                 self._landed(lane, flight)
 
     async def _fly(self, lane: Lane, flight: Flight) -> None:
+        address = flight.candidates[0].address
         started_s = self.clock.monotonic()
         try:
-            await self._dispatcher.send(flight)
+            async with self._slots.wire(address):
+                started_s = self.clock.monotonic()
+                await self._dispatcher.send(flight)
         except Exception:
             # The row stays "sending" and is found by recovery, which treats it as unconfirmed.
             log.exception("launcher.send_failed", run_id=flight.run.id)

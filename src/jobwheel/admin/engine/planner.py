@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import msgspec
+
 from jobwheel.admin.domain.job import DueJob
 from jobwheel.admin.domain.policies import AWAITING_SETTLEMENT_MS, MISFIRE_AFTER_MS, MisfireStrategy
 from jobwheel.admin.domain.run import TriggerType
@@ -11,8 +13,7 @@ MISFIRES_COUNTED = 10_000
 """Missed instants are counted so far; then the event says "more than" (`behaviour.md`, Misfire)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fire:
+class Fire(msgspec.Struct, frozen=True, gc=False):
     """One run to be written."""
 
     planned_ms: int
@@ -30,8 +31,7 @@ class Misfire:
     strategy: MisfireStrategy
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True, gc=False):
     """What a claim does with one job. `next_ms` None: the job has no further time and stops itself."""
 
     fires: tuple[Fire, ...]

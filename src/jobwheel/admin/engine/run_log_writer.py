@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
-from jobwheel.admin.domain.writes import RunWrite, Settlement, Unsent
+import msgspec
+
+from jobwheel.admin.domain.writes import RunWrite
 from jobwheel.admin.engine.context import EngineContext
 from jobwheel.admin.store import run_log
 from jobwheel.admin.store.database import is_outage
@@ -18,8 +19,7 @@ _MOST_WRITES = 1000
 _MOST_WAIT_S = 0.003
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(msgspec.Struct, frozen=True):
     write: RunWrite
     written: asyncio.Future[None] | None
 
@@ -78,7 +78,8 @@ class RunLogWriter(Service):
         for entry in entries:
             if entry.written is not None and not entry.written.done():
                 entry.written.set_result(None)
-        context.counters.ended(write.outcome for write in writes if isinstance(write, Unsent | Settlement))
+        # Of those that matched: repeats of a result end nothing.
+        context.counters.ended(each.outcome for each in applied.ended)
         if applied.rescheduled:
             self._rescheduled()
 

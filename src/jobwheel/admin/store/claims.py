@@ -2,22 +2,23 @@
 
 from collections.abc import Iterable, Sequence
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, func, insert, select
 
-from jobwheel.admin.domain.ids import GroupId, JobId
+from jobwheel.admin.domain.ids import JobId
 from jobwheel.admin.domain.job import DueJob
 from jobwheel.admin.store.dialects import statements
 from jobwheel.admin.store.tables import SCHEDULE_LOCK, job_info, job_lock
 
+# In the order of DueJob's fields.
 _DUE_COLUMNS = (
     job_info.c.id,
     job_info.c.job_group,
     job_info.c.schedule_type,
-    job_info.c.schedule_conf,
+    func.coalesce(job_info.c.schedule_conf, ""),
     job_info.c.time_zone,
     job_info.c.anchor_ms,
     job_info.c.misfire_strategy,
-    job_info.c.executor_param,
+    func.coalesce(job_info.c.executor_param, ""),
     job_info.c.trigger_next_time,
 )
 
@@ -43,20 +44,7 @@ def due_jobs(connection: Connection, horizon_ms: int, most: int) -> Sequence[Due
         .order_by(job_info.c.trigger_next_time, job_info.c.id)
         .limit(most)
     )
-    return [
-        DueJob(
-            id=JobId(row.id),
-            group_id=GroupId(row.job_group),
-            schedule_type=row.schedule_type,
-            schedule_conf=row.schedule_conf or "",
-            time_zone=row.time_zone,
-            anchor_ms=row.anchor_ms,
-            misfire_strategy=row.misfire_strategy,
-            parameter=row.executor_param or "",
-            next_ms=row.trigger_next_time,
-        )
-        for row in rows
-    ]
+    return [DueJob(*row) for row in rows.all()]
 
 
 def move_on(connection: Connection, moves: Iterable[tuple[JobId, int, int | None, int, bool]]) -> set[JobId]:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
+from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
@@ -117,12 +118,17 @@ def sqlite_path(url: str) -> Path:
         )
     if not parsed.database or parsed.database == ":memory:":
         raise DatabaseUrlError(url, "it names no file, and a database in memory would lose every run")
+    if parsed.query:
+        raise DatabaseUrlError(url, "the path must not hold a question mark, and parameters are not supported")
     return Path(parsed.database).absolute()
 
 
 def is_outage(error: Exception) -> bool:
     """Whether an error is the database's and no row's: locked, full, unreadable, closed."""
-    return isinstance(error, OperationalError) or (isinstance(error, DBAPIError) and error.connection_invalidated)
+    # The hot statements run on the driver's own cursor, so its errors come as they are.
+    if isinstance(error, OperationalError | sqlite3.OperationalError):
+        return True
+    return isinstance(error, DBAPIError) and error.connection_invalidated
 
 
 def open_engine(path: Path) -> Engine:
@@ -131,11 +137,7 @@ def open_engine(path: Path) -> Engine:
     Raises:
         DatabaseUnusableError: the file cannot be opened or written; says why.
     """
-    engine = create_engine(
-        f"sqlite:///{path}",
-        poolclass=StaticPool,
-        connect_args={"check_same_thread": False, "isolation_level": None, "timeout": _BUSY_TIMEOUT_MS / 1000},
-    )
+    engine = _engine(path, "rwc")
 
     @event.listens_for(engine, "connect")
     def configure(connection: sqlite3.Connection, _: object) -> None:
@@ -160,11 +162,7 @@ def open_engine(path: Path) -> Engine:
 
 def open_reader(path: Path) -> Engine:
     """An engine with one connection that can read and nothing else."""
-    engine = create_engine(
-        f"sqlite:///file:{path}?mode=ro&uri=true",
-        poolclass=StaticPool,
-        connect_args={"check_same_thread": False, "isolation_level": None, "timeout": _BUSY_TIMEOUT_MS / 1000},
-    )
+    engine = _engine(path, "ro")
 
     @event.listens_for(engine, "connect")
     def configure(connection: sqlite3.Connection, _: object) -> None:
@@ -175,6 +173,21 @@ def open_reader(path: Path) -> Engine:
         connection.exec_driver_sql("BEGIN")
 
     return engine
+
+
+def _engine(path: Path, mode: str) -> Engine:
+    """An engine with one connection. The path goes past SQLAlchemy's URLs, which would read a `?` or `%` in it."""
+
+    def connect() -> sqlite3.Connection:
+        return sqlite3.connect(
+            f"file:{quote(str(path))}?mode={mode}",
+            uri=True,
+            check_same_thread=False,
+            isolation_level=None,
+            timeout=_BUSY_TIMEOUT_MS / 1000,
+        )
+
+    return create_engine("sqlite://", creator=connect, poolclass=StaticPool)
 
 
 def _with_retries(engine: Engine, work: Callable[[Connection], Answer]) -> Answer:

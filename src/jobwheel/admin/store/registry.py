@@ -30,13 +30,17 @@ class GroupAddresses:
 
 
 def beat(connection: Connection, zone: InstallationZone, request: RegistryRequest, now_ms: int) -> bool:
-    """Note an executor's beat; True if the address was not live before. `now_ms` is by the database's clock."""
-    where = _is(request)
-    row = connection.execute(select(job_registry.c.id, job_registry.c.beat_ms).where(where)).first()
+    """Note an executor's beat; True if the address was not live before, or another process has it now.
+
+    `now_ms` is by the database's clock.
+    """
+    columns = (job_registry.c.id, job_registry.c.beat_ms, job_registry.c.instance_id)
+    row = connection.execute(select(*columns).where(_is(request))).first()
+    instance_id = request.features.instance if request.features else None
     values = {
         "update_time": zone.to_wall(now_ms),
         "beat_ms": now_ms,
-        "instance_id": request.features.instance if request.features else None,
+        "instance_id": instance_id,
         "features": msgspec.json.encode(request.features).decode() if request.features else None,
     }
     if row is None:
@@ -50,7 +54,7 @@ def beat(connection: Connection, zone: InstallationZone, request: RegistryReques
         )
         return True
     connection.execute(update(job_registry).where(job_registry.c.id == row.id).values(**values))
-    return row.beat_ms is None or now_ms - row.beat_ms >= LIVE_FOR_MS
+    return row.beat_ms is None or now_ms - row.beat_ms >= LIVE_FOR_MS or row.instance_id != instance_id
 
 
 def remove(connection: Connection, request: RegistryRequest) -> bool:
@@ -62,7 +66,8 @@ def spare_addresses(connection: Connection, now_ms: int) -> int:
     """At the start of the only node: give addresses that lived when the last beat of all came in time to beat again.
 
     While no admin ran, nobody could beat; without this, every run of the first half minute would find no live address.
-    One that is dead after all is found out by its first refused connection. Returns how many were spared.
+    One that is dead after all is found out by its first refused connection. A beat of the future, which a clock that
+    was set back leaves behind, must not keep its address alive until that time comes. Returns how many were spared.
     """
     last_ms = connection.execute(select(func.max(job_registry.c.beat_ms))).scalar()
     if last_ms is None:
@@ -70,7 +75,10 @@ def spare_addresses(connection: Connection, now_ms: int) -> int:
     spared_ms = now_ms - LIVE_FOR_MS + _SPARED_MS
     return connection.execute(
         update(job_registry)
-        .where(job_registry.c.beat_ms > last_ms - LIVE_FOR_MS, job_registry.c.beat_ms < spared_ms)
+        .where(
+            (job_registry.c.beat_ms.between(last_ms - LIVE_FOR_MS + 1, spared_ms - 1))
+            | (job_registry.c.beat_ms > now_ms),
+        )
         .values(beat_ms=spared_ms)
     ).rowcount
 

@@ -33,11 +33,11 @@ def apply(connection: Connection, zone: InstallationZone, node_id: NodeId, write
     hot.accept(connection, node_id, [write for write in ordered if isinstance(write, Accepted)])
     hot.mark_unconfirmed(connection, node_id, [write for write in ordered if isinstance(write, Unconfirmed)])
     ended = hot.end_unsent(connection, node_id, [write for write in ordered if isinstance(write, Unsent)])
-    ended |= hot.settle(connection, zone, [write for write in ordered if isinstance(write, Settlement)])
-    if not ended:
-        return Applied(frozenset(), rescheduled=False)
-    last_ms = max(write.ended_ms for write in ordered if isinstance(write, Unsent | Settlement))
-    return Applied(frozenset(ended), rescheduled=hot.reschedule_fix_delay(connection, last_ms, ended))
+    ended += hot.settle(connection, zone, [write for write in ordered if isinstance(write, Settlement)])
+    ends: dict[JobId, int] = {}
+    for each in ended:
+        ends[each.job_id] = max(each.ended_ms, ends.get(each.job_id, 0))
+    return Applied(ended, rescheduled=hot.reschedule_fix_delay(connection, ends))
 
 
 @dataclass(frozen=True, slots=True)

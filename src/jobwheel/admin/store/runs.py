@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, select, update
+from sqlalchemy import Connection, Row, delete, func, select, update
 
 from jobwheel.admin.domain.ids import GroupId, JobId, NodeId, RunId
 from jobwheel.admin.domain.job import DispatchJob
@@ -26,6 +26,18 @@ _PENDING_COLUMNS = (
     job_log.c.executor_param,
     job_log.c.named_addresses,
     job_log.c.attempt,
+)
+
+
+# In the order of DispatchJob's fields.
+_DISPATCH_COLUMNS = (
+    job_info.c.id,
+    job_info.c.job_group,
+    func.coalesce(job_info.c.executor_handler, ""),
+    func.coalesce(job_info.c.executor_route_strategy, ""),
+    func.coalesce(job_info.c.executor_block_strategy, ""),
+    job_info.c.executor_timeout,
+    job_info.c.glue_type,
 )
 
 
@@ -128,7 +140,7 @@ def own_pending_ids(connection: Connection, node_id: NodeId, due_before_ms: int,
         .order_by(job_log.c.due_ms)
         .limit(most)
     )
-    return [RunId(run_id) for run_id in connection.execute(due).scalars()]
+    return [RunId(run_id) for run_id in connection.execute(due).scalars().all()]
 
 
 def load_pending(connection: Connection, node_id: NodeId, run_ids: Sequence[RunId]) -> list[PendingRun]:
@@ -151,29 +163,8 @@ def release_pending(connection: Connection, node_id: NodeId) -> int:
 
 def load_dispatch_jobs(connection: Connection, job_ids: Sequence[JobId]) -> dict[JobId, DispatchJob]:
     """How runs of these jobs are sent, as it stands now; jobs that are gone are not in the answer."""
-    rows = connection.execute(
-        select(
-            job_info.c.id,
-            job_info.c.job_group,
-            job_info.c.executor_handler,
-            job_info.c.executor_route_strategy,
-            job_info.c.executor_block_strategy,
-            job_info.c.executor_timeout,
-            job_info.c.glue_type,
-        ).where(job_info.c.id.in_(job_ids))
-    )
-    return {
-        JobId(row.id): DispatchJob(
-            id=JobId(row.id),
-            group_id=GroupId(row.job_group),
-            handler=row.executor_handler or "",
-            route_strategy=row.executor_route_strategy or "",
-            block_strategy=row.executor_block_strategy or "",
-            timeout_s=row.executor_timeout,
-            glue_type=row.glue_type,
-        )
-        for row in rows
-    }
+    rows = connection.execute(select(*_DISPATCH_COLUMNS).where(job_info.c.id.in_(job_ids)))
+    return {JobId(row[0]): DispatchJob(*row) for row in rows.all()}
 
 
 def _pending(row: Row[*tuple[Any, ...]]) -> PendingRun:

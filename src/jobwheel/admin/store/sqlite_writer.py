@@ -56,6 +56,8 @@ class SqliteWriter:
         """
         loop = asyncio.get_running_loop()
         opened: asyncio.Future[None] = loop.create_future()
+        # A new one: a start that failed has left its end mark in the old one.
+        self._queue = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._main, args=(loop, opened), name="jobwheel-writer", daemon=True)
         self._thread.start()
         try:
@@ -66,10 +68,11 @@ class SqliteWriter:
 
     async def stop(self) -> None:
         """Finish what waits, close the database, end the thread."""
-        if self._thread is not None:
+        # Forgotten first: work that came behind the end mark would never be done, and whoever waits for it hang.
+        thread, self._thread = self._thread, None
+        if thread is not None:
             self._queue.put(None)
-            await asyncio.to_thread(self._thread.join)
-            self._thread = None
+            await asyncio.to_thread(thread.join)
 
     async def run(self, work: Callable[[Connection], Any]) -> Any:
         """Run `work` in a transaction; return its answer once it is committed."""

@@ -1,16 +1,19 @@
 """SQLite: one writer, so a loop of prepared statements is the fastest batch; each tells whether its row matched."""
 
+import functools
 import sqlite3
-from collections.abc import Iterable, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar, cast
 
 from sqlalchemy import Connection
 
 from jobwheel.admin.domain.ids import JobId, NodeId, RunId
 from jobwheel.admin.domain.policies import AWAITING_SETTLEMENT_MS
 from jobwheel.admin.domain.run import NewRun
-from jobwheel.admin.domain.writes import Accepted, Settlement, TakeOff, Unconfirmed, Unsent
+from jobwheel.admin.domain.writes import Accepted, Ended, Settlement, TakeOff, Unconfirmed, Unsent
 from jobwheel.admin.store.zone import InstallationZone
+
+End = TypeVar("End", Unsent, Settlement)
 
 _INSERT_RUN = """
 INSERT INTO xxl_job_log (id, job_group, job_id, executor_param, trigger_time, planned_ms, due_ms, triggered_ms,
@@ -49,8 +52,11 @@ RETURNING job_id
 
 _UNCONFIRMED = """
 UPDATE xxl_job_log
-SET trigger_msg = COALESCE(trigger_msg, '') || ?, phase = 'unconfirmed', owner = NULL, unheard_ms = ?, check_ms = ?
-WHERE id = ? AND phase = 'sending' AND owner = ?
+SET trigger_msg = COALESCE(trigger_msg, '') || ?, owner = NULL, unheard_ms = ?,
+    phase = CASE WHEN phase IS NULL THEN NULL ELSE 'unconfirmed' END,
+    check_ms = CASE WHEN phase IS NULL THEN NULL ELSE ? END
+WHERE id = ? AND ((phase = 'sending' AND owner = ?)
+                  OR (phase IS NULL AND outcome <> 'lost' AND trigger_msg IS NULL AND trigger_code = 200))
 """
 
 # The last line is a Java admin's running row: it has no phase, and its codes say that it still runs.
@@ -65,7 +71,8 @@ RETURNING job_id
 """
 
 _MOVE_ON = """
-UPDATE xxl_job_info SET trigger_last_time = ?, trigger_next_time = ?, trigger_status = ?
+UPDATE xxl_job_info
+SET trigger_last_time = COALESCE(?, trigger_last_time), trigger_next_time = ?, trigger_status = ?
 WHERE id = ? AND trigger_status = 1 AND trigger_next_time = ?
 """
 
@@ -113,12 +120,13 @@ class SqliteStatements:
             [(write.message, write.accepted_ms, write.instance_id, write.run_id, node_id) for write in writes],
         )
 
-    def end_unsent(self, connection: Connection, node_id: NodeId, writes: Iterable[Unsent]) -> set[JobId]:
-        """End runs without a result; return the jobs of those that matched."""
-        return _returned(
+    def end_unsent(self, connection: Connection, node_id: NodeId, writes: Iterable[Unsent]) -> list[Ended]:
+        """End runs without a result; return those that matched."""
+        return _matched(
             connection,
             _UNSENT,
-            ((write.message, write.code, write.outcome, write.ended_ms, write.run_id, node_id) for write in writes),
+            writes,
+            lambda write: (write.message, write.code, write.outcome, write.ended_ms, write.run_id, node_id),
         )
 
     def mark_unconfirmed(self, connection: Connection, node_id: NodeId, writes: Iterable[Unconfirmed]) -> None:
@@ -127,25 +135,31 @@ class SqliteStatements:
             [(write.message, write.since_ms, write.check_ms, write.run_id, node_id) for write in writes],
         )
 
-    def settle(self, connection: Connection, zone: InstallationZone, writes: Iterable[Settlement]) -> set[JobId]:
-        """Write results; return the jobs of the runs that matched. The first result wins; one replaces "lost"."""
-        return _returned(connection, _SETTLE, (_settle_row(zone, write) for write in writes))
+    def settle(self, connection: Connection, zone: InstallationZone, writes: Iterable[Settlement]) -> list[Ended]:
+        """Write results; return the runs that matched. The first result wins; one replaces "lost"."""
+        return _matched(connection, _SETTLE, writes, functools.partial(_settle_row, zone))
 
     def move_on(self, connection: Connection, moves: Iterable[tuple[JobId, int, int | None, int, bool]]) -> set[JobId]:
-        """Give jobs their next times: (job, next time it was read with, last, next, running); return the matched."""
+        """Give jobs their next times: (job, next time it was read with, last, next, running); return the matched.
+
+        Without a last time the job keeps the one that it has.
+        """
         cursor = _cursor(connection)
         matched = set()
         for job_id, read_ms, last_ms, next_ms, running in moves:
-            cursor.execute(_MOVE_ON, (last_ms or 0, next_ms, int(running), job_id, read_ms))
+            cursor.execute(_MOVE_ON, (last_ms, next_ms, int(running), job_id, read_ms))
             if cursor.rowcount == 1:
                 matched.add(job_id)
         return matched
 
-    def reschedule_fix_delay(self, connection: Connection, ended_ms: int, jobs: Iterable[JobId]) -> bool:
-        """Give FIX_DELAY jobs without an open run their next time; whether there was one (`behaviour.md`)."""
+    def reschedule_fix_delay(self, connection: Connection, ends: Mapping[JobId, int]) -> bool:
+        """Give FIX_DELAY jobs without an open run their next time; whether there was one (`behaviour.md`).
+
+        `ends` says when the last run of each job ended.
+        """
         cursor = _cursor(connection)
         changed = 0
-        for job_id in sorted(jobs):
+        for job_id, ended_ms in sorted(ends.items()):
             cursor.execute(_RESCHEDULE_FIX_DELAY, (ended_ms, job_id, AWAITING_SETTLEMENT_MS))
             changed += cursor.rowcount
         return changed > 0
@@ -188,9 +202,12 @@ def _settle_row(zone: InstallationZone, write: Settlement) -> tuple[Any, ...]:
     )
 
 
-def _returned(connection: Connection, statement: str, rows: Iterable[tuple[Any, ...]]) -> set[JobId]:
+def _matched(
+    connection: Connection, statement: str, writes: Iterable[End], row_of: Callable[[End], tuple[Any, ...]]
+) -> list[Ended]:
     cursor = _cursor(connection)
-    jobs: set[JobId] = set()
-    for row in rows:
-        jobs.update(JobId(job_id) for (job_id,) in cursor.execute(statement, row).fetchall())
-    return jobs
+    ended = []
+    for write in writes:
+        for (job_id,) in cursor.execute(statement, row_of(write)).fetchall():
+            ended.append(Ended(JobId(job_id), write.outcome, write.ended_ms))
+    return ended
