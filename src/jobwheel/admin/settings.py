@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, Literal
+from urllib.parse import quote
 
 from jobwheel.admin.settings_values import SettingValueError, read_value
 from jobwheel.kernel.errors import JobwheelError
@@ -186,7 +187,7 @@ class _Loader:
         self._check_tls()
         data_dir = Path(self._values.get("data_dir", self._fields["data_dir"].default)).absolute()
         self._values["data_dir"] = data_dir
-        self._values.setdefault("database_url", f"sqlite:///{data_dir / 'jobwheel.db'}")
+        self._values.setdefault("database_url", f"sqlite:///{quote(str(data_dir / 'jobwheel.db'))}")
         return LoadedSettings(Settings(**self._values), tuple(self._warnings), self._sources)
 
     def _check_token(self) -> None:

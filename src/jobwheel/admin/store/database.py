@@ -118,8 +118,8 @@ def sqlite_path(url: str) -> Path:
         )
     if not parsed.database or parsed.database == ":memory:":
         raise DatabaseUrlError(url, "it names no file, and a database in memory would lose every run")
-    if parsed.query:
-        raise DatabaseUrlError(url, "the path must not hold a question mark, and parameters are not supported")
+    if "?" in url:
+        raise DatabaseUrlError(url, "parameters are not supported; a question mark in a path is written %3F")
     return Path(parsed.database).absolute()
 
 

@@ -1,0 +1,247 @@
+"""What SQLite does unless it is told otherwise (each of these has lost or doubled runs somewhere)."""
+
+import asyncio
+import os
+import sqlite3
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from sqlalchemy.exc import OperationalError
+
+from jobwheel.admin.store import Connection, schema
+from jobwheel.admin.store.database import Database, is_outage, sqlite_path
+from jobwheel.admin.store.errors import DatabaseInUseError, DatabaseUnusableError, DatabaseUrlError
+from jobwheel.kernel.fake_clock import FakeClock
+from tests.support.store import NOW_MS, Store, open_store
+
+
+def pragma(name: str) -> Callable[[Connection], object]:
+    return lambda connection: connection.exec_driver_sql(f"PRAGMA {name}").scalar()
+
+
+async def test_a_commit_survives_a_power_cut(store: Store) -> None:
+    assert await store.database.write(pragma("journal_mode")) == "wal"
+    assert await store.database.write(pragma("synchronous")) == 2
+
+
+async def test_readers_cannot_write(store: Store) -> None:
+    with pytest.raises(OperationalError, match="readonly"):
+        await store.database.read(lambda c: c.exec_driver_sql("DELETE FROM xxl_job_log"))
+
+
+async def test_a_transaction_has_the_write_lock_from_its_beginning(store: Store) -> None:
+    other = sqlite3.connect(store.database.path, isolation_level=None, timeout=0, check_same_thread=False)
+    try:
+
+        def try_to_write(connection: Connection) -> str:
+            # Nothing was read or written yet.
+            with pytest.raises(sqlite3.OperationalError, match="locked"):
+                other.execute("BEGIN IMMEDIATE")
+            return "locked"
+
+        assert await store.database.write(try_to_write) == "locked"
+    finally:
+        other.close()
+
+
+async def test_a_write_waits_for_another_process(store: Store) -> None:
+    other = sqlite3.connect(store.database.path, isolation_level=None, check_same_thread=False)
+    try:
+        other.execute("BEGIN IMMEDIATE")
+        threading.Timer(0.2, other.execute, ["COMMIT"]).start()
+        await store.database.write(lambda c: c.exec_driver_sql("DELETE FROM xxl_job_log"))
+    finally:
+        other.close()
+
+
+async def test_every_id_is_given_by_autoincrement(store: Store) -> None:
+    def tables(connection: Connection) -> list[tuple[str, str]]:
+        rows = connection.exec_driver_sql("SELECT name, sql FROM sqlite_master WHERE type = 'table'")
+        return [(name, sql) for name, sql in rows if "\tid INTEGER" in sql or "id INTEGER NOT NULL" in sql]
+
+    with_ids = [(name, sql) for name, sql in await store.database.read(tables) if "PRIMARY KEY (" not in sql]
+    assert len(with_ids) >= 12
+    assert [name for name, sql in with_ids if "AUTOINCREMENT" not in sql] == []
+
+
+async def test_a_read_sees_one_moment(store: Store) -> None:
+    begun, changed = threading.Event(), threading.Event()
+
+    def count_twice(connection: Connection) -> tuple[int, int]:
+        count = "SELECT count(*) FROM xxl_job_log"
+        first = connection.exec_driver_sql(count).scalar_one()
+        begun.set()
+        assert changed.wait(5)
+        return first, connection.exec_driver_sql(count).scalar_one()
+
+    reading = asyncio.create_task(store.database.read(count_twice))
+    await asyncio.to_thread(begun.wait, 5)
+    await store.pending(await store.node())
+    changed.set()
+    assert await reading == (0, 0)
+    assert (await store.database.read(lambda c: c.exec_driver_sql("SELECT count(*) FROM xxl_job_log").scalar())) == 1
+
+
+async def _insert(store: Store, name: str, *, fail: bool = False) -> None:
+    def work(connection: Connection) -> None:
+        connection.exec_driver_sql("INSERT INTO xxl_job_lock (lock_name) VALUES (?)", (name,))
+        if fail:
+            raise LookupError(name)
+
+    await store.database.write(work)
+
+
+async def _names(store: Store) -> set[str]:
+    return set(await store.database.read(lambda c: c.exec_driver_sql("SELECT * FROM xxl_job_lock").scalars().all()))
+
+
+async def test_one_that_fails_in_a_shared_commit_is_undone_alone(store: Store) -> None:
+    outcomes = await asyncio.gather(
+        *(_insert(store, f"n{number}", fail=number % 3 == 0) for number in range(100)), return_exceptions=True
+    )
+    assert [isinstance(outcome, LookupError) for outcome in outcomes] == [number % 3 == 0 for number in range(100)]
+    assert await _names(store) == {f"n{number}" for number in range(100) if number % 3}
+
+
+async def test_nobody_in_a_shared_commit_is_told_done_if_it_is_broken_off(store: Store) -> None:
+    def break_off(connection: Connection) -> None:
+        # What SQLite does by itself when the disk is full or cannot be read.
+        connection.exec_driver_sql("ROLLBACK")
+        raise sqlite3.OperationalError("disk I/O error")
+
+    begun, gate = threading.Event(), threading.Event()
+
+    def hold(_: Connection) -> None:
+        begun.set()
+        assert gate.wait(5)
+
+    first = asyncio.create_task(store.database.write(hold))
+    await asyncio.to_thread(begun.wait, 5)
+    works = [_insert(store, "before"), store.database.write(break_off), _insert(store, "after")]
+    waiting = asyncio.gather(*works, return_exceptions=True)
+    await asyncio.sleep(0)  # noqa: TID251 - a turn of the loop, in which all three are put in
+    gate.set()
+    await first
+    assert all(isinstance(outcome, Exception) for outcome in await waiting)
+    assert await _names(store) == set()
+    await _insert(store, "again")
+    assert await _names(store) == {"again"}
+
+
+async def test_whoever_writes_after_the_stop_is_told(tmp_path: Path) -> None:
+    async with open_store("sqlite", tmp_path, FakeClock(NOW_MS)) as store:
+        gate = threading.Event()
+        first = asyncio.create_task(store.database.write(lambda _: gate.wait(5)))
+        await asyncio.sleep(0)  # noqa: TID251 - a turn of the loop, in which the write is begun
+        stopping = asyncio.create_task(store.database.stop())
+        await asyncio.sleep(0)  # noqa: TID251 - a turn of the loop, in which the stop is begun
+        late = asyncio.create_task(_insert(store, "late"))
+        await asyncio.sleep(0)  # noqa: TID251 - a turn of the loop, in which the late write is begun
+        gate.set()
+        await stopping
+        assert await first
+        with pytest.raises(AssertionError, match="not started"):
+            await late
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        sqlite3.OperationalError("database or disk is full"),
+        OperationalError("UPDATE", {}, sqlite3.OperationalError("attempt to write a readonly database")),
+    ],
+)
+def test_a_trouble_of_the_database_is_no_rows_fault(error: Exception) -> None:
+    assert is_outage(error)
+
+
+@pytest.mark.parametrize("error", [OverflowError("int too large"), sqlite3.IntegrityError("NOT NULL"), ValueError()])
+def test_a_bad_row_is_no_outage(error: Exception) -> None:
+    assert not is_outage(error)
+
+
+@pytest.mark.parametrize("folder", ["with space", "100%", "a%20b", "sharp#1", "datei ä", "q'uote"])
+async def test_any_folder_name_will_do(tmp_path: Path, folder: str) -> None:
+    path = tmp_path / folder
+    async with open_store("sqlite", path, FakeClock(NOW_MS)) as store:
+        await store.pending(await store.node())
+        assert await store.database.read(lambda c: c.exec_driver_sql("SELECT count(*) FROM xxl_job_log").scalar()) == 1
+    assert {name.partition("-")[0] for name in os.listdir(path)} == {"jobwheel.db", "jobwheel.db.lock"}  # noqa: PTH208 - pathlib in a coroutine is refused too
+    assert os.listdir(tmp_path) == [folder]  # noqa: PTH208 - as above
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("nonsense", "no database URL"),
+        ("postgresql://u:top-secret@h/d", "not supported yet"),
+        ("sqlite://", "names no file"),
+        ("sqlite:///:memory:", "names no file"),
+        ("sqlite:////srv/what?/jobwheel.db", "question mark"),
+    ],
+)
+def test_a_url_that_names_no_file_of_ours_is_refused(url: str, words: str) -> None:
+    with pytest.raises(DatabaseUrlError, match=words) as caught:
+        sqlite_path(url)
+    assert "top-secret" not in caught.value.message
+    assert caught.value.field == "JOBWHEEL_DATABASE_URL"
+
+
+async def test_a_second_admin_on_the_file_is_refused_and_a_tool_is_not(tmp_path: Path) -> None:
+    async with open_store("sqlite", tmp_path, FakeClock(NOW_MS)) as store:
+        url = f"sqlite:///{store.database.path}"
+        with pytest.raises(DatabaseInUseError, match="another admin"):
+            await Database(url, FakeClock()).start()
+        tool = Database(url, FakeClock(), exclusive=False)
+        await tool.start()
+        await tool.write(lambda c: c.exec_driver_sql("DELETE FROM xxl_job_log"))
+        await tool.stop()
+    after = Database(url, FakeClock())
+    await after.start()
+    await after.stop()
+
+
+async def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "jobwheel.db"
+    path.write_bytes(b"this is no database, and long enough to be looked at as one" * 20)
+    database = Database(f"sqlite:///{path}", FakeClock(NOW_MS))
+    with pytest.raises(DatabaseUnusableError, match="not a database"):
+        await database.start()
+
+
+async def test_a_folder_in_the_place_of_the_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "jobwheel.db").mkdir()
+    database = Database(f"sqlite:///{tmp_path / 'jobwheel.db'}", FakeClock(NOW_MS))
+    with pytest.raises(DatabaseUnusableError, match=r"jobwheel\.db cannot be used"):
+        await database.start()
+
+
+async def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    database = Database(f"sqlite:///{tmp_path / 'file' / 'jobwheel.db'}", FakeClock(NOW_MS))
+    with pytest.raises(DatabaseUnusableError, match="cannot be used"):
+        await database.start()
+
+
+async def test_the_file_is_its_owners_alone(tmp_path: Path) -> None:
+    async with open_store("sqlite", tmp_path / "new", FakeClock(NOW_MS)) as store:
+        assert store.database.path.stat().st_mode & 0o077 == 0
+        assert store.database.path.parent.stat().st_mode & 0o077 == 0
+
+
+async def test_the_databases_clock_is_steady(tmp_path: Path) -> None:
+    clock = FakeClock(NOW_MS)
+    async with open_store("sqlite", tmp_path, clock) as store:
+        assert store.database.now_ms() == NOW_MS
+        clock.step(3600)
+        assert store.database.now_ms() == NOW_MS
+        await clock.advance(2)
+        assert store.database.now_ms() == NOW_MS + 2000
+
+
+async def test_a_schema_that_is_there_is_left_alone(store: Store) -> None:
+    run = (await store.pending(await store.node()))[0]
+    await store.database.write(schema.prepare, "test")
+    assert await store.run_row(run.id)
