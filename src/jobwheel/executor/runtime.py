@@ -45,9 +45,11 @@ class ExecutorRuntime(Service):
         self.instance = str(uuid.uuid4())
         self._settings = settings
         self._app = app
-        self._folder = RunLogFolder(settings.log_path, clock)
+        # From here on wherever the process goes: a handler may change the working directory.
+        self._log_path = settings.log_path.absolute()
+        self._folder = RunLogFolder(self._log_path, clock)
         self._ledger = RunLedger(clock)
-        self._spool = Spool(settings.log_path / "spool", self.instance)
+        self._spool = Spool(self._log_path / "spool", self.instance)
         self._runner = JobRunner(self._settle)
         self._pool = WorkerPool(self._runner.run_one, clock, settings.queue_limit, settings.idle_s)
         self._gate = RunGate(self.instance, handlers, self._ledger, self._folder, self._pool)
@@ -89,11 +91,10 @@ class ExecutorRuntime(Service):
         await self._start_registration()
 
     def _make_folder(self) -> None:
-        path = self._settings.log_path
         try:
-            path.mkdir(mode=0o750, parents=True, exist_ok=True)
+            self._log_path.mkdir(mode=0o750, parents=True, exist_ok=True)
         except OSError as error:
-            raise StorageError(path, error.strerror or str(error)) from error
+            raise StorageError(self._log_path, error.strerror or str(error)) from error
 
     def _wire_app(self) -> WireApp:
         tokens = AccessTokens(self._settings.access_tokens)
@@ -105,7 +106,7 @@ class ExecutorRuntime(Service):
         self.port = int(listener.getsockname()[1])
         self._server = EmbeddedServer(self._app, listener, self.clock)
         await self._server.start()
-        log.info("executor.listening", host=self._settings.host, port=self.port, log_path=self._settings.log_path)
+        log.info("executor.listening", host=self._settings.host, port=self.port, log_path=self._log_path)
 
     async def _start_registration(self) -> None:
         settings = self._settings

@@ -70,27 +70,6 @@ def test_every_admin_is_told_and_one_that_is_gone_delays_no_other(
         assert len(admin.of("registryRemove")) == len(other.of("registryRemove")) == 1
 
 
-def test_a_beat_under_way_does_not_arrive_after_the_removal(make_executor: MakeExecutor, admin: RecordingAdmin) -> None:
-    asked, go = threading.Event(), threading.Event()
-
-    def slow(recorded: Recorded) -> bytes:
-        if recorded.path == "registry":
-            asked.set()
-            assert go.wait(8)
-        return success(recorded)
-
-    admin.reply = slow
-    executor = make_executor()
-    executor.start_in_background()
-    assert asked.wait(8)
-    thread = threading.Thread(target=executor.stop_in_background)
-    thread.start()
-    wait_until(lambda: ExecutorPeer(executor.port).post("/run", ExecutorPeer(0).trigger("x"))["reason"] == "stopping")
-    go.set()
-    thread.join()
-    assert [recorded.path for recorded in admin.requests] == ["registry", "registryRemove"]
-
-
 def test_an_admin_that_does_not_answer_the_beat_is_told_of_the_end_all_the_same(
     make_executor: MakeExecutor, admin: RecordingAdmin
 ) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import contextvars
 import logging
+import os
 import threading
 import time
 from pathlib import Path
@@ -217,6 +218,22 @@ def test_the_handler_on_the_root_logger_is_gone_after_the_stop(executor: Executo
     assert logging.getLogger().handlers != before
     executor.stop_in_background()
     assert logging.getLogger().handlers == before
+
+
+def test_a_handler_that_changes_the_working_directory_moves_no_logs(
+    make_executor: MakeExecutor, admin: RecordingAdmin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    executor = make_executor(log_path="logs")
+    executor.register("x", lambda: os.chdir(tmp_path / "elsewhere"))
+    peer = started(executor)
+    for _ in range(2):
+        log_id = peer.run("x")
+        admin.result_of(log_id)
+    assert peer.log(log_id)["toLineNum"] == 2
+    assert {path.name for path in tmp_path.iterdir()} == {"elsewhere", "logs"}
+    assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
 def test_an_idle_worker_ends_and_the_job_runs_again(make_executor: MakeExecutor, admin: RecordingAdmin) -> None:

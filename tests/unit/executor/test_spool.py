@@ -90,8 +90,9 @@ def test_any_text_survives(tmp_path: Path, text: str) -> None:
     other.close()
 
 
-def test_a_killed_process_leaves_its_results_to_the_next(tmp_path: Path) -> None:
-    first = opened(tmp_path, segment_bytes=300)
+@pytest.mark.parametrize("segment_bytes", [300, BIG])
+def test_a_killed_process_leaves_its_results_to_the_next(tmp_path: Path, segment_bytes: int) -> None:
+    first = opened(tmp_path, segment_bytes=segment_bytes)
     for number in range(40):
         first.put(result(number))
     batch = first.read(7, BIG)
