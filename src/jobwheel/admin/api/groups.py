@@ -8,10 +8,12 @@ from pydantic import BaseModel, Field
 
 from jobwheel.admin.api.caller import Actor
 from jobwheel.admin.api.instants import to_text
-from jobwheel.admin.api.models import Body, Page, PageQuery, PathId, page_of
+from jobwheel.admin.api.models import Body, Page, PageQuery, PatchBody, PathId, one_of, page_of
 from jobwheel.admin.domain.group import AddressType
 from jobwheel.admin.domain.ids import GroupId
-from jobwheel.admin.services.groups import Groups, GroupView
+from jobwheel.admin.services.groups import ADDRESS_TYPES, Groups, GroupView
+
+AddressTypeName = Annotated[str, one_of(ADDRESS_TYPES)]
 
 
 class GroupFields(Body):
@@ -19,7 +21,7 @@ class GroupFields(Body):
 
     app_name: str = ""
     title: str = ""
-    address_type: str = "registered"
+    address_type: AddressTypeName = "registered"
     addresses: list[str] = Field(default_factory=list)
 
 
@@ -30,7 +32,7 @@ class GroupCreate(GroupFields):
     title: str
 
 
-class GroupPatch(GroupFields):
+class GroupPatch(GroupFields, PatchBody):
     """Fields that are left out stay as they are; with `version` only if nobody changed the group meanwhile."""
 
     version: int | None = None

@@ -1,16 +1,24 @@
 """Jobs as the API spells them."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
 from jobwheel.admin.api.instants import from_text, to_text
-from jobwheel.admin.api.models import Body, Id, PageQuery, Query
+from jobwheel.admin.api.models import Body, Id, PageQuery, PatchBody, Query, one_of
 from jobwheel.admin.domain.event import Event
 from jobwheel.admin.domain.job import Job
 from jobwheel.admin.domain.policies import AWAITING_SETTLEMENT_MS
+from jobwheel.admin.services.job_input import (
+    SUPPORTED_BLOCKS,
+    SUPPORTED_GLUE_TYPES,
+    SUPPORTED_MISFIRES,
+    SUPPORTED_ROUTES,
+)
+from jobwheel.schedule import ScheduleType
 
 Status = Literal["running", "stopped"]
+ScheduleTypeName = Annotated[str, one_of(ScheduleType)]
 
 
 class JobFields(Body):
@@ -20,18 +28,18 @@ class JobFields(Body):
     name: str = ""
     author: str = ""
     alarm_email: str = ""
-    schedule_type: str = "NONE"
+    schedule_type: ScheduleTypeName = "NONE"
     schedule_conf: str = ""
     time_zone: str | None = None
     anchor_at: str | None = None
-    misfire_strategy: str = "DO_NOTHING"
-    route_strategy: str = "FIRST"
+    misfire_strategy: Annotated[str, one_of(SUPPORTED_MISFIRES)] = "DO_NOTHING"
+    route_strategy: Annotated[str, one_of(SUPPORTED_ROUTES)] = "FIRST"
     handler: str = ""
     parameter: str = ""
-    block_strategy: str = "SERIAL_EXECUTION"
+    block_strategy: Annotated[str, one_of(SUPPORTED_BLOCKS)] = "SERIAL_EXECUTION"
     timeout_s: int = 0
     retry_count: int = 0
-    glue_type: str = "BEAN"
+    glue_type: Annotated[str, one_of(SUPPORTED_GLUE_TYPES)] = "BEAN"
     child_job_ids: list[Id] = Field(default_factory=list)
     key: str | None = None
     tags: list[str] = Field(default_factory=list)
@@ -49,11 +57,11 @@ class JobCreate(JobFields):
 
     group_id: Id
     name: str
-    schedule_type: str
+    schedule_type: ScheduleTypeName
     running: bool = False
 
 
-class JobPatch(JobFields):
+class JobPatch(JobFields, PatchBody):
     """Fields that are left out stay as they are; with `version` only if nobody changed the job meanwhile."""
 
     version: int | None = None

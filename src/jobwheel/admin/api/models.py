@@ -1,6 +1,7 @@
 """What all models of the API share."""
 
-from typing import Annotated, Final, Generic, TypeVar
+from collections.abc import Iterable
+from typing import Annotated, Any, Final, Generic, TypeVar
 
 from fastapi import Path
 from pydantic import BaseModel, ConfigDict, Field
@@ -20,6 +21,17 @@ class Body(BaseModel):
     """A request's body: exact types, no unknown fields."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
+
+
+def _without_defaults(schema: dict[str, Any]) -> None:
+    for each in schema.get("properties", {}).values():
+        each.pop("default", None)
+
+
+class PatchBody(Body):
+    """A request's body whose fields stay as they are when they are left out: nothing has a default."""
+
+    model_config = ConfigDict(json_schema_extra=_without_defaults)
 
 
 class Query(BaseModel):
@@ -54,6 +66,11 @@ class ErrorReply(BaseModel):
     """The reply to every request that failed."""
 
     error: ErrorBody
+
+
+def one_of(names: Iterable[str]) -> Any:
+    """Tell the API's description which names a text may be. The use cases check them, with words of their own."""
+    return Field(json_schema_extra={"enum": [str(name) for name in names]})
 
 
 def page_of(items: list[Item], last_ids: list[int], limit: int) -> Page[Item]:

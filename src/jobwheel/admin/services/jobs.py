@@ -153,7 +153,7 @@ class Jobs:
             job = started(job, self._zone.name, Moment(now_ms))
         job = replace(job, id=insert_job(connection, self._zone, job))
         details = {**settings_details(job.settings), "running": running}
-        insert_events(connection, [self._event(EventKind.JOB_CREATED, job, actor, details)])
+        insert_events(connection, [self._event(EventKind.JOB_CREATED, job, actor, now_ms, details)])
         return job
 
     def _update(
@@ -167,17 +167,16 @@ class Jobs:
         if settings == old.settings:
             return old
         self._check_edit(connection, settings, old)
-        job, events = self._replan(connection, old, settings, actor)
+        job, events = self._replan(connection, old, settings, actor, now_ms)
         job = self._save(connection, job, now_ms)
         insert_events(connection, [changes_event(old, job, actor, now_ms), *events])
         return job
 
     def _replan(
-        self, connection: Connection, old: Job, settings: JobSettings, actor: str
+        self, connection: Connection, old: Job, settings: JobSettings, actor: str, now_ms: int
     ) -> tuple[Job, list[NewEvent]]:
         if not needs_new_plan(old.settings, settings):
             return replace(old, settings=settings), []
-        now_ms = self._clock.now()
         kept, moment, events = self._take_back(connection, old, now_ms, actor, "edit")
         if changes_schedule(old.settings, settings):
             events += missed_event(old, missed_by(old, self._zone.name, now_ms), actor, now_ms, "edit")
@@ -188,7 +187,7 @@ class Jobs:
         now_ms = self._clock.now()
         removed = remove_pending(connection, job_id)
         details = {**settings_details(job.settings), "running": job.running}
-        events = [self._event(EventKind.JOB_DELETED, job, actor, details)]
+        events = [self._event(EventKind.JOB_DELETED, job, actor, now_ms, details)]
         insert_events(connection, events + removed_event(job, removed, actor, now_ms, "delete"))
         delete_job(connection, job_id)
         write_setting(connection, f"{DELETED_JOB_PREFIX}{job_id}", str(now_ms))
@@ -201,7 +200,7 @@ class Jobs:
         # A job that stopped by itself may have its last run pending: then that instant is not planned twice.
         moment = Moment(now_ms, (), old.last_ms, has_open_runs(connection, job_id))
         job = self._save(connection, started(old, self._zone.name, moment), now_ms)
-        insert_events(connection, [self._event(EventKind.JOB_STARTED, job, actor, {})])
+        insert_events(connection, [self._event(EventKind.JOB_STARTED, job, actor, now_ms)])
         return job
 
     def _stop(self, connection: Connection, job_id: JobId, actor: str) -> Job:
@@ -212,7 +211,7 @@ class Jobs:
             return old
         events += missed_event(old, missed_by(old, self._zone.name, now_ms), actor, now_ms, "stop")
         job = self._save(connection, replace(kept, running=False, next_ms=None), now_ms)
-        insert_events(connection, [self._event(EventKind.JOB_STOPPED, job, actor, {}), *events])
+        insert_events(connection, [self._event(EventKind.JOB_STOPPED, job, actor, now_ms), *events])
         return job
 
     def _take_back(
@@ -230,7 +229,8 @@ class Jobs:
         self._check_references(connection, settings, old)
 
     def _check_references(self, connection: Connection, settings: JobSettings, old: Job | None) -> None:
-        if get_group(connection, self._zone, settings.group_id) is None:
+        # Held, so that the group cannot be deleted before the job is in it.
+        if get_group(connection, self._zone, settings.group_id, lock=True) is None:
             raise NotFoundError("group", settings.group_id)
         if settings.key is None:
             return
@@ -249,5 +249,7 @@ class Jobs:
         update_job(connection, self._zone, job)
         return job
 
-    def _event(self, kind: EventKind, job: Job, actor: str, details: Mapping[str, object]) -> NewEvent:
-        return NewEvent(kind, self._clock.now(), actor, job.settings.group_id, job.id, None, details)
+    def _event(
+        self, kind: EventKind, job: Job, actor: str, at_ms: int, details: Mapping[str, object] | None = None
+    ) -> NewEvent:
+        return NewEvent(kind, at_ms, actor, job.settings.group_id, job.id, None, details or {})
