@@ -1,5 +1,6 @@
 """The first start of an empty database, and the next ones."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -67,6 +68,16 @@ async def test_or_with_the_one_that_is_set(database: Database, passwords: Passwo
     made = await prepare(admin_password=Secret("set-by-operator"))
     assert made.first_password is None
     assert await signs_in(database, passwords, Secret("set-by-operator"))
+
+
+async def test_two_first_starts_at_once_make_one_user_and_show_one_password(
+    database: Database, passwords: Passwords, prepare: Prepare
+) -> None:
+    made = await asyncio.gather(prepare(), prepare())
+    shown = [each.first_password for each in made if each.first_password is not None]
+    assert len(shown) == 1
+    assert await signs_in(database, passwords, shown[0])
+    assert made[0].access_token == made[1].access_token
 
 
 async def test_a_later_start_changes_no_password(database: Database, passwords: Passwords, prepare: Prepare) -> None:

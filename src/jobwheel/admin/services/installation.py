@@ -61,8 +61,9 @@ async def prepare_installation(
             check_new_password("JOBWHEEL_ADMIN_PASSWORD", settings.admin_password)
         password_hash = await passwords.hash(settings.admin_password or first_password or Secret(""))
     birth = _Birth(settings, host_zone, password_hash, clock.now())
-    zone, token = await database.write(birth.write)
-    return Installation(zone, AccessTokens([token]), token, first_password, _warnings(settings, zone, token))
+    zone, token, made_user = await database.write(birth.write)
+    shown = first_password if made_user else None
+    return Installation(zone, AccessTokens([token]), token, shown, _warnings(settings, zone, token))
 
 
 def read_access_token(connection: Connection) -> Secret | None:
@@ -92,13 +93,18 @@ class _Birth:
     password_hash: str | None
     now_ms: int
 
-    def write(self, connection: Connection) -> tuple[InstallationZone, Secret]:
+    def write(self, connection: Connection) -> tuple[InstallationZone, Secret, bool]:
         token = self._token(connection)
-        if self.password_hash is not None and not count_users(connection):
-            insert_user(connection, FIRST_USER, Role.ADMIN, self.password_hash)
-            details = {"user": FIRST_USER, "role": Role.ADMIN.value}
-            insert_event(connection, NewEvent(EventKind.USER_CREATED, self.now_ms, SYSTEM, details=details))
-        return self._zone(connection), token
+        return self._zone(connection), token, self._made_user(connection)
+
+    def _made_user(self, connection: Connection) -> bool:
+        # Another node may have been faster since the users were counted.
+        if self.password_hash is None or count_users(connection):
+            return False
+        insert_user(connection, FIRST_USER, Role.ADMIN, self.password_hash)
+        details = {"user": FIRST_USER, "role": Role.ADMIN.value}
+        insert_event(connection, NewEvent(EventKind.USER_CREATED, self.now_ms, SYSTEM, details=details))
+        return True
 
     def _zone(self, connection: Connection) -> InstallationZone:
         stored = read_setting(connection, ZONE)

@@ -1,8 +1,10 @@
 from collections.abc import Iterator
+from typing import Literal
 
 import pytest
+from argon2 import PasswordHasher
 
-from jobwheel.admin.services.passwords import Passwords
+from jobwheel.admin.services.passwords import Passwords, verify
 from jobwheel.kernel.secret import Secret
 
 
@@ -25,6 +27,15 @@ async def test_the_hash_is_argon2id_with_nineteen_mebibytes(passwords: Passwords
 async def test_what_is_no_hash_matches_nothing(passwords: Passwords, stored: str | None) -> None:
     assert not await passwords.verify(stored, Secret(""))
     assert not await passwords.verify(stored, Secret("e10adc3949ba59abbe56"))
+
+
+def test_nobody_has_no_password_even_if_one_knew_what_is_checked_instead() -> None:
+    class Agreeing(PasswordHasher):
+        def verify(self, hash: str | bytes, password: str | bytes) -> Literal[True]:  # noqa: A002 - the base's name
+            return True
+
+    assert verify(Agreeing(), "stored", Secret("x"))
+    assert not verify(Agreeing(), None, Secret("x"))
 
 
 async def test_half_a_character_is_a_password_like_any_other(passwords: Passwords) -> None:
