@@ -8,13 +8,13 @@ from jobwheel.kernel.logging import get_logger
 from jobwheel.wire.codec import decode, encode_envelope
 from jobwheel.wire.dialects import decode_callbacks
 from jobwheel.wire.messages import FAILURE, SUCCESS, TOKEN_HEADER, WRONG_TOKEN_MESSAGE, RegistryRequest
-from jobwheel.wire.server import Handler, Receive, Scope, Send, WireApp, WireRequest
+from jobwheel.wire.server import Handler, Receive, Scope, Send, WireApp, WireRequest, normalise_path
 from jobwheel.wire.tokens import AccessTokens
 
 log = get_logger(__name__)
 
 _ROOTS = ("/api", "/xxl-job-admin/api")
-_MOST_CODE = 2**31 - 1
+_REST = "/api/v1/"
 # What an executor of ours may count on; everybody else expects a text or nothing in `data`, and gets nothing.
 _FEATURES = {"features": {"progress": False, "drain": False}}
 
@@ -38,10 +38,10 @@ class WireEndpoints:
         )
 
     def in_front_of(self, other: AsgiApp) -> AsgiApp:
-        """An application that takes the wire's paths and leaves all others to `other`."""
+        """An application that takes the wire's paths, known or not, and leaves all others to `other`."""
 
         async def front(scope: Scope, receive: Receive, send: Send) -> None:
-            if scope["type"] == "http" and self.app.handles(scope["path"]):
+            if scope["type"] == "http" and (self.app.handles(scope["path"]) or _is_wire(scope["path"])):
                 await self.app(scope, receive, send)
             else:
                 await other(scope, receive, send)
@@ -72,9 +72,16 @@ class WireEndpoints:
 
     async def _callback(self, request: WireRequest) -> bytes:
         batch = decode_callbacks(request.body)
-        good = [result for result in batch.results if 0 <= result.code <= _MOST_CODE]
-        bad = [*batch.rejected, *(f"run {r.log_id}: code {r.code} is none" for r in batch.results if r not in good)]
+        bad = batch.rejected
         if bad:
             log.warning("wire.callbacks_rejected", client=request.client, rejected=bad[:5], count=len(bad))
-        await self._results.settle(good)
+        await self._results.settle(batch.results)
         return encode_envelope(SUCCESS, "; ".join(bad)[:2000] or None)
+
+
+def _is_wire(path: str) -> bool:
+    """Whether an executor asks: it expects an envelope even where there is nothing. REST stands under `/api/v1`."""
+    path = normalise_path(path)
+    if path.startswith(f"{_ROOTS[1]}/"):
+        return True
+    return path.startswith(f"{_ROOTS[0]}/") and not f"{path}/".startswith(_REST)

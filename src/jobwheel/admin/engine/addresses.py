@@ -1,8 +1,8 @@
 """The live addresses of every group, in memory."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from jobwheel.admin.domain.group import LIVE_FOR_MS
+from jobwheel.admin.domain.group import LIVE_FOR_MS, Registration
 from jobwheel.admin.domain.ids import GroupId
 from jobwheel.admin.store import registry
 from jobwheel.admin.store.database import Database
@@ -29,6 +29,7 @@ class AddressBook:
         self._database = database
         self._groups: dict[GroupId, GroupAddresses] = {}
         self._out: dict[str, int] = {}
+        self._left: dict[tuple[str, str], int] = {}
 
     async def refresh(self) -> bool:
         """Read the registry anew; whether the live addresses of any group changed."""
@@ -38,6 +39,7 @@ class AddressBook:
         self._groups = {group.group_id: group for group in groups}
         keep_ms = now_ms - LIVE_FOR_MS
         self._out = {address: out_ms for address, out_ms in self._out.items() if out_ms > keep_ms}
+        self._left = {key: left_ms for key, left_ms in self._left.items() if left_ms > keep_ms}
         return before != {group_id: _addresses(group) for group_id, group in self._groups.items()}
 
     def candidates(self, group_id: GroupId) -> list[Candidate]:
@@ -49,7 +51,7 @@ class AddressBook:
         return [
             Candidate(each.address, each.instance_id)
             for each in group.registrations
-            if self._is_live(each.address, each.beat_ms, now_ms, fixed=group.fixed)
+            if self._is_live(each, now_ms, fixed=group.fixed)
         ]
 
     def app_name(self, group_id: GroupId) -> str | None:
@@ -71,17 +73,25 @@ class AddressBook:
         self._out[address] = self._database.now_ms()
 
     def remove(self, app_name: str, address: str) -> None:
-        """An address left the registry: it gets nothing from this moment on."""
-        for group_id, group in list(self._groups.items()):
-            if group.app_name == app_name and not group.fixed:
-                left = tuple(each for each in group.registrations if each.address != address)
-                self._groups[group_id] = replace(group, registrations=left)
+        """An address leaves the registry: it gets nothing from this moment on, whatever is read of it meanwhile."""
+        self._left[app_name, address] = self._database.now_ms()
 
-    def _is_live(self, address: str, beat_ms: int, now_ms: int, *, fixed: bool) -> bool:
-        out_ms = self._out.get(address)
+    def welcome(self, app_name: str, address: str) -> None:
+        """An address that left has registered anew."""
+        self._left.pop((app_name, address), None)
+
+    def has_left(self, group_id: GroupId, address: str) -> bool:
+        """Whether an address that was a candidate has left the registry since."""
+        group = self._groups.get(group_id)
+        return group is not None and not group.fixed and (group.app_name, address) in self._left
+
+    def _is_live(self, each: Registration, now_ms: int, *, fixed: bool) -> bool:
+        out_ms = self._out.get(each.address)
         if fixed:
             return out_ms is None or now_ms - out_ms >= _FIXED_OUT_MS
-        return now_ms - beat_ms < LIVE_FOR_MS and (out_ms is None or beat_ms > out_ms)
+        if (each.app_name, each.address) in self._left:
+            return False
+        return now_ms - each.beat_ms < LIVE_FOR_MS and (out_ms is None or each.beat_ms > out_ms)
 
 
 def _addresses(group: GroupAddresses) -> tuple[str, ...]:

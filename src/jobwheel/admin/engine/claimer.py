@@ -72,7 +72,7 @@ class Claimer:
         """Claim until nothing due is left; return how many runs were planned."""
         planned = 0
         while True:
-            claimed = await self._database.write(self._claim, self._node_id(), self._clock.now())
+            claimed = await self._database.write(self._claim, self._node_id())
             self._fly(claimed.runs)
             planned += len(claimed.runs)
             for event in claimed.events:
@@ -80,8 +80,10 @@ class Claimer:
             if not claimed.more:
                 return planned
 
-    def _claim(self, connection: Connection, node_id: NodeId, now_ms: int) -> Claimed:
+    def _claim(self, connection: Connection, node_id: NodeId) -> Claimed:
         claims.lock_schedule(connection)
+        # Read under the lock: what was missed while it was waited for is a misfire.
+        now_ms = self._clock.now()
         horizon_ms = now_ms + int(self._limits.look_ahead_s * 1000)
         most = self._limits.most_runs
         due = claims.due_jobs(connection, horizon_ms, most)
@@ -99,7 +101,9 @@ class Claimer:
     def _plan_into(self, batch: _Batch, job: DueJob, node_id: NodeId, now_ms: int, horizon_ms: int) -> None:
         try:
             planned = plan(job, self._schedules.of(job), now_ms, horizon_ms, batch.room)
-        except UnusableJobError as error:
+        except (UnusableJobError, ArithmeticError, TypeError, ValueError) as error:
+            # The latter three: columns that hold another type than the schema says, as SQLite lets them.
+            batch.room -= 1
             batch.moves.append((job.id, job.next_ms, None, 0, False))
             batch.events.append((job.id, _event(job, EventKind.JOB_CORRUPT, now_ms, {"reason": str(error)})))
             return

@@ -4,9 +4,18 @@ from collections.abc import Sequence
 
 import msgspec
 
+from jobwheel.admin.domain.ids import RunId
 from jobwheel.admin.domain.job import DispatchJob
 from jobwheel.admin.domain.run import Outcome, PendingRun
-from jobwheel.admin.domain.writes import Accepted, RunWrite, TakeOff, Unconfirmed, Unsent
+from jobwheel.admin.domain.writes import (
+    MOST_MESSAGE_BYTES,
+    Accepted,
+    RunWrite,
+    TakeOff,
+    Unconfirmed,
+    Unsent,
+    cut_message,
+)
 from jobwheel.admin.engine import trigger_message
 from jobwheel.admin.engine.addresses import AddressBook, Candidate
 from jobwheel.admin.engine.context import EngineContext
@@ -50,34 +59,52 @@ class Dispatcher:
         clock = self._context.clock
         self._context.counters.sent(max(0, clock.now() - flight.run.due_ms) / 1000)
         message = flight.heading
-        for position, candidate in enumerate(flight.candidates):
-            if position > 0 and not await self._redirect(flight, position):
+        taken = flight.candidates[0]
+        for candidate in flight.candidates:
+            if self._book.has_left(flight.job.group_id, candidate.address):
+                message += trigger_message.left(candidate.address)
+                continue
+            if candidate is not taken and not await self._redirect(flight, taken, candidate):
                 return
+            taken = candidate
             request = trigger_request(flight.run, flight.job, candidate.instance_id)
             answer = await self._client.run(candidate.address, flight.app_name, request)
             message += trigger_message.asked(candidate.address, answer)
             if answer.kind not in (AnswerKind.UNREACHABLE, AnswerKind.STOPPING):
-                self._writer.add(_write(flight, candidate, answer, message, clock.now()))
+                self._writer.add(self._outcome(flight, candidate, answer, _bounded(message)))
                 return
             self._book.mark_unreachable(candidate.address)
         self.fail(flight.run, message + "no address could be reached\n")
 
     def fail(self, run: PendingRun, message: str) -> None:
         """End a run that took off and could not be sent anywhere."""
-        self._writer.add(Unsent(run.id, self._context.clock.now(), 500, Outcome.FAILED, message))
+        self._writer.add(Unsent(run.id, self._context.clock.now(), 500, Outcome.FAILED, _bounded(message)))
 
-    async def _redirect(self, flight: Flight, position: int) -> bool:
-        before, candidate = flight.candidates[position - 1], flight.candidates[position]
+    async def _redirect(self, flight: Flight, before: Candidate, candidate: Candidate) -> bool:
         return await self._context.database.write(
             run_log.redirect, self._context.node.id, flight.take_off(candidate), before.address
         )
 
+    def _outcome(self, flight: Flight, candidate: Candidate, answer: Answer, message: str) -> RunWrite:
+        run_id, now_ms = flight.run.id, self._context.clock.now()
+        if answer.kind is AnswerKind.ACCEPTED:
+            return Accepted(run_id, now_ms, answer.instance_id, message)
+        if answer.kind is AnswerKind.UNCONFIRMED:
+            # By the database's clock, which nobody sets: how long ago this was decides whether the run is lost.
+            since_ms = self._context.database.now_ms()
+            ours = candidate.instance_id is not None
+            return Unconfirmed(run_id, since_ms, first_check_ms(since_ms, ours=ours), message)
+        return refused(run_id, now_ms, answer, message)
 
-def _write(flight: Flight, candidate: Candidate, answer: Answer, message: str, now_ms: int) -> RunWrite:
-    run_id = flight.run.id
-    if answer.kind is AnswerKind.ACCEPTED:
-        return Accepted(run_id, now_ms, answer.instance_id, message)
-    if answer.kind is AnswerKind.UNCONFIRMED:
-        return Unconfirmed(run_id, now_ms, first_check_ms(now_ms, ours=candidate.instance_id is not None), message)
+
+def _bounded(message: str) -> str:
+    # Its parts are clean; many addresses make it long. No character has more than four bytes.
+    return message if len(message) * 4 <= MOST_MESSAGE_BYTES else cut_message(message)
+
+
+def refused(run_id: RunId, now_ms: int, answer: Answer, message: str) -> Unsent:
+    """The end of a run that an executor did not take."""
     outcome = Outcome.DISCARDED if answer.discarded else Outcome.FAILED
-    return Unsent(run_id, now_ms, answer.code, outcome, message)
+    # To the reference, 0 and 200 without a result mean "running".
+    code = 500 if answer.code in (0, 200) else answer.code
+    return Unsent(run_id, now_ms, code, outcome, message)

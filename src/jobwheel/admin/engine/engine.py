@@ -38,6 +38,7 @@ class Engine(ServiceGroup):
         self.addresses = AddressBook(context.database)
         self.writer = RunLogWriter(context, self.wake)
         self._routers = Routers()
+        self._started_s = clock.monotonic()
         dispatcher = Dispatcher(context, client, self.addresses, self.writer)
         self.wheel = TimingWheel(self._on_due, clock, context.limits.wheel_capacity)
         self.launcher = Launcher(context, self.addresses, self._routers, dispatcher, self.wheel.forget)
@@ -58,6 +59,7 @@ class Engine(ServiceGroup):
         super().__init__("engine", clock, parts)
 
     async def on_start(self) -> None:
+        self._started_s = self.clock.monotonic()
         # Known before the first claim: a run without a live address fails.
         await self._context.node.start()
         await self.addresses.refresh()
@@ -79,7 +81,9 @@ class Engine(ServiceGroup):
         """Why the engine is not healthy."""
         reasons = []
         age_s = self._last_pass_age_s()
-        if age_s is not None and age_s > _SILENT_AFTER_S:
+        if age_s is None:
+            age_s = self.clock.monotonic() - self._started_s
+        if age_s > _SILENT_AFTER_S:
             error = self.claims.last_error or "it has not come to an end"
             reasons.append(HealthReason("no_scheduling_pass", f"no scheduling pass for {age_s:.0f} s: {error}"))
         reasons.extend(

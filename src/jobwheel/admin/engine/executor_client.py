@@ -21,6 +21,9 @@ from jobwheel.wire.messages import (
     TriggerRequest,
 )
 
+_GATEWAY_STATUSES = (502, 503, 504)
+_MOST_LEARNT = 10_000
+
 
 class AnswerKind(Enum):
     """What became of a run that was sent (`behaviour.md`, What an executor's answer means)."""
@@ -62,17 +65,27 @@ class ExecutorClient:
         """Send a run and say what became of it. Never raises for what the network or the peer does."""
         body = encode(request)
         dialect = Dialect.C if address in self._newer else Dialect.B
+        other = Dialect.B if dialect is Dialect.C else Dialect.C
         try:
             reply = await self._post(address, RUN_PATH[dialect], app_name, body)
-            if dialect is Dialect.B and _unknown_path(reply, RUN_PATH[Dialect.B]):
-                reply = await self._post(address, RUN_PATH[Dialect.C], app_name, body)
-                if not _unknown_path(reply, RUN_PATH[Dialect.C]):
-                    self._newer.add(address)
+            if _unknown_path(reply, RUN_PATH[dialect]):
+                # Never heard of, or replaced by one of the other age since it was learnt.
+                reply = await self._post(address, RUN_PATH[other], app_name, body)
+                if not _unknown_path(reply, RUN_PATH[other]):
+                    self._learn(address, other)
         except UnreachableError as error:
             return Answer(AnswerKind.UNREACHABLE, 500, error.reason)
         except UncertainError as error:
             return Answer(AnswerKind.UNCONFIRMED, 500, error.reason)
         return _answer(reply)
+
+    def _learn(self, address: str, dialect: Dialect) -> None:
+        if dialect is Dialect.B:
+            self._newer.discard(address)
+            return
+        if len(self._newer) >= _MOST_LEARNT:
+            self._newer.clear()
+        self._newer.add(address)
 
     async def is_idle(self, address: str, app_name: str, query: JobQuery) -> bool | None:
         """Whether no run of the job runs or waits there; None without a readable answer."""
@@ -111,6 +124,9 @@ def _unknown_path(reply: WireReply, path: str) -> bool:
 
 
 def _answer(reply: WireReply) -> Answer:
+    if reply.status in _GATEWAY_STATUSES:
+        # Whatever it says, a proxy says it: the executor behind it may have taken the run.
+        return Answer(AnswerKind.UNCONFIRMED, 500, f"a proxy answered HTTP {reply.status}")
     try:
         envelope = decode_envelope(reply.body)
     except MalformedMessageError as error:

@@ -72,6 +72,7 @@ class Launcher(Service):
         self._slow_jobs = SlowJobs()
         self._slots = AddressSlots(context.limits.address_limit)
         self._in_flight: dict[RunId, asyncio.Task[None]] = {}
+        self._taking_off = {lane.name: asyncio.Lock() for lane in self.lanes}
         self._backoff = Backoff()
 
     @property
@@ -102,9 +103,13 @@ class Launcher(Service):
             self.supervise(f"pump.{lane.name}", functools.partial(self._pump, lane))
 
     async def on_stop(self) -> None:
-        """Take no more runs off, and let those in flight land; what has not landed is found unconfirmed later."""
+        """Take no more runs off, and let those in flight land; what has not landed is found unconfirmed later.
+
+        A take-off under way is brought to its end: what it commits as being sent is sent.
+        """
         for lane in self.lanes:
-            await self.cancel(f"pump.{lane.name}")
+            async with self._taking_off[lane.name]:
+                await self.cancel(f"pump.{lane.name}")
         if self._in_flight:
             await asyncio.wait(list(self._in_flight.values()), timeout=_STOP_WAIT_S)
         left = list(self._in_flight.values())
@@ -119,15 +124,20 @@ class Launcher(Service):
             if len(lane) > lane.limit - lane.in_use < lane.limit // 4:
                 # Each take-off is a commit: a few milliseconds gather more freed slots for it.
                 await self.clock.wait(_GATHER_S)
-            batch = lane.take()
-            try:
-                await self._launch(lane, batch)
-            except Exception as error:  # noqa: BLE001 - the runs are pending still, and are next when it works again
-                failures += 1
-                log.warning("launcher.take_off_failed", lane=lane.name, runs=len(batch), error=repr(error))
+            async with self._taking_off[lane.name]:
+                launched = await self._launch_next(lane)
+            failures = 0 if launched else failures + 1
+            if failures:
                 await self.clock.wait(self._backoff.delay_s(failures))
-            else:
-                failures = 0
+
+    async def _launch_next(self, lane: Lane) -> bool:
+        batch = lane.take()
+        try:
+            await self._launch(lane, batch)
+        except Exception as error:  # noqa: BLE001 - the runs are pending still, and are next when it works again
+            log.warning("launcher.take_off_failed", lane=lane.name, runs=len(batch), error=repr(error))
+            return False
+        return True
 
     async def _launch(self, lane: Lane, batch: Sequence[PendingRun]) -> None:
         """Take a batch off; if the database fails, every run of it is back in the lane or parked."""
@@ -140,7 +150,9 @@ class Launcher(Service):
             take_offs = [flight.take_off(flight.candidates[0]) for flight in routed.flights]
             take_offs += [_grounded_take_off(each) for each in routed.grounded]
             orphans = [run.id for run in routed.orphans]
-            matched = await database.write(_take_off, node_id, self.clock.now(), take_offs, orphans)
+            matched: set[RunId] = set()
+            if take_offs or orphans:
+                matched = await database.write(_take_off, node_id, self.clock.now(), take_offs, orphans)
         except Exception:
             for flight in routed.flights:
                 lane.put_first(self._slots.give_back(flight.candidates[0].address))

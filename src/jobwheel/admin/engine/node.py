@@ -36,7 +36,7 @@ class Node(Service):
 
     async def on_start(self) -> None:
         facts = NodeFacts(socket.gethostname(), os.getpid(), __version__)
-        self._id, adopted = await self._database.write(_join, facts, self._database.now_ms(), self.clock.now())
+        self._id, adopted = await self._database.write(_join, facts, self._database.now_ms())
         log.info("node.started", node=self._id, adopted_pending=adopted.pending, unconfirmed=adopted.unconfirmed)
         await self._beats.start()
 
@@ -51,9 +51,9 @@ class Node(Service):
             log.error("node.row_gone", node=self.id)
 
 
-def _join(connection: Connection, facts: NodeFacts, database_ms: int, now_ms: int) -> tuple[NodeId, Adopted]:
-    node_id = nodes.register(connection, facts, database_ms)
-    registry.spare_addresses(connection, database_ms)
+def _join(connection: Connection, facts: NodeFacts, now_ms: int) -> tuple[NodeId, Adopted]:
+    node_id = nodes.register(connection, facts, now_ms)
+    registry.spare_addresses(connection, now_ms)
     return node_id, nodes.adopt_all(connection, node_id, now_ms, FIRST_QUESTION_MS)
 
 

@@ -82,8 +82,17 @@ def plan(job: DueJob, schedule: Schedule, now_ms: int, horizon_ms: int, most: in
     ones fire, each of them, late or not.
 
     Raises:
-        UnusableJobError: the misfire policy is unknown or not supported.
+        UnusableJobError: the misfire policy is unknown or not supported, or a time is none.
     """
+    if job.next_ms < 0:
+        raise UnusableJobError(f"trigger_next_time {job.next_ms} is no time")
+    planned = _plan(job, schedule, now_ms, horizon_ms, most)
+    if planned.next_ms is not None and planned.next_ms > AWAITING_SETTLEMENT_MS:
+        raise UnusableJobError(f"its next time {planned.next_ms} is beyond the year 9999")
+    return planned
+
+
+def _plan(job: DueJob, schedule: Schedule, now_ms: int, horizon_ms: int, most: int) -> Plan:
     missed_before_ms = now_ms - MISFIRE_AFTER_MS
     if job.next_ms >= missed_before_ms:
         return _plan_on(schedule, job.next_ms, horizon_ms, most, None, [])

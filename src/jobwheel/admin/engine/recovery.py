@@ -1,4 +1,7 @@
-"""Finds out what became of runs that may or may not have arrived (`behaviour.md`, Unconfirmed runs)."""
+"""Finds out what became of runs that may or may not have arrived (`behaviour.md`, Unconfirmed runs).
+
+How long ago something was heard is reckoned by the database's clock: a host's clock that is set must not lose runs.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -12,7 +15,8 @@ from jobwheel.admin.domain.writes import Accepted, Unconfirmed, Unsent
 from jobwheel.admin.engine import trigger_message
 from jobwheel.admin.engine.addresses import AddressBook
 from jobwheel.admin.engine.context import EngineContext
-from jobwheel.admin.engine.executor_client import Answer, AnswerKind, ExecutorClient
+from jobwheel.admin.engine.dispatcher import refused
+from jobwheel.admin.engine.executor_client import AnswerKind, ExecutorClient
 from jobwheel.admin.engine.requests import trigger_request
 from jobwheel.admin.engine.rules import RESENDS_END_MS, UNHEARD_END_MS, next_check_ms
 from jobwheel.admin.engine.run_log_writer import RunLogWriter
@@ -49,7 +53,7 @@ class Recovery:
         """Look at what is due; return how many runs were looked at."""
         await self._free_stuck()
         database = self._context.database
-        now_ms = self._context.clock.now()
+        now_ms = database.now_ms()
         due = await database.read(run_log.due_unconfirmed, now_ms, _MOST)
         if not due:
             return 0
@@ -69,7 +73,8 @@ class Recovery:
         for run_id in stuck:
             if not self._is_in_flight(run_id):
                 log.warning("recovery.stuck_in_sending", run_id=run_id)
-                self._writer.add(Unconfirmed(run_id, now_ms, now_ms, "its sending was broken off\n"))
+                since_ms = context.database.now_ms()
+                self._writer.add(Unconfirmed(run_id, since_ms, since_ms, "its sending was broken off\n"))
 
     async def _look(self, run: UnconfirmedRun, job: DispatchJob | None, now_ms: int) -> None:
         silent_ms = now_ms - run.unheard_ms
@@ -98,7 +103,7 @@ class Recovery:
         elif answer.reason == Reason.INSTANCE:
             self._lose(run, message + "not confirmed: another process answers at this address now\n")
         elif answer.kind in (AnswerKind.REJECTED, AnswerKind.STOPPING):
-            self._writer.add(Unsent(run.id, now_ms, answer.code, _refused(answer), message))
+            self._writer.add(refused(run.id, now_ms, answer, message))
 
     async def _ask(self, run: UnconfirmedRun) -> None:
         """Another make of executor: it is never sent the run again, only asked whether the job is idle there."""
@@ -109,7 +114,8 @@ class Recovery:
         if idle_answers >= _IDLE_ANSWERS:
             self._lose(run, f"not confirmed: {run.address} called the job idle {_IDLE_ANSWERS} times running\n")
             return
-        await self._context.database.write(run_log.note_heard, run.id, self._context.clock.now(), idle_answers)
+        database = self._context.database
+        await database.write(run_log.note_heard, run.id, database.now_ms(), idle_answers)
 
     def _lose(self, run: UnconfirmedRun, message: str) -> None:
         self._writer.add(Unsent(run.id, self._context.clock.now(), 500, Outcome.LOST, message))
@@ -118,10 +124,6 @@ class Recovery:
 def _move(run: UnconfirmedRun, now_ms: int) -> CheckLater:
     later_ms = next_check_ms(run.unheard_ms, now_ms, ours=run.instance_id is not None)
     return CheckLater(run.id, run.check_ms, later_ms)
-
-
-def _refused(answer: Answer) -> Outcome:
-    return Outcome.DISCARDED if answer.discarded else Outcome.FAILED
 
 
 def _as_pending(run: UnconfirmedRun) -> PendingRun:

@@ -34,6 +34,11 @@ def heading(node_id: NodeId, run: PendingRun, job: DispatchJob, addresses: Seque
     )
 
 
+def left(address: str) -> str:
+    """A candidate that left the registry before it was its turn."""
+    return f"{address} has left the registry\n"
+
+
 def asked(address: str, answer: Answer) -> str:
     """One address that was asked, with what it said."""
     said = f": {answer.message}" if answer.message else ""

@@ -20,6 +20,7 @@ from jobwheel.wire.messages import RegistryRequest
 
 log = get_logger(__name__)
 
+_MOST_REGISTRY_GROUP = 50
 _MOST_APP_NAME = 64
 _MOST_ADDRESS = 255
 
@@ -62,7 +63,9 @@ class Registry:
             UnknownAppNameError: no group has the app name, and none may be made.
         """
         _check(request)
-        if await self._database.write(self._beat, request, self._database.now_ms()):
+        changed = await self._database.write(self._beat, request, self._database.now_ms())
+        self._book.welcome(request.registry_key, request.registry_value)
+        if changed:
             await self._book.refresh()
             log.info("registry.address_added", app_name=request.registry_key, address=request.registry_value)
 
@@ -96,6 +99,8 @@ class Registry:
 
 
 def _check(request: RegistryRequest) -> None:
+    if not request.registry_group or len(request.registry_group) > _MOST_REGISTRY_GROUP:
+        raise MalformedMessageError(f"is not a text of 1 to {_MOST_REGISTRY_GROUP} characters", field="registryGroup")
     if not request.registry_key or len(request.registry_key) > _MOST_APP_NAME:
         raise MalformedMessageError(f"is not an app name of 1 to {_MOST_APP_NAME} characters", field="registryKey")
     if len(request.registry_value) > _MOST_ADDRESS or not _is_address(request.registry_value):

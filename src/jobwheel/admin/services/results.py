@@ -7,7 +7,7 @@ from jobwheel.admin.domain.run import outcome_of_result
 from jobwheel.admin.domain.writes import Settlement, cut_message
 from jobwheel.admin.engine.run_log_writer import RunLogWriter
 from jobwheel.kernel.clock import Clock
-from jobwheel.wire.messages import Result
+from jobwheel.wire.messages import FAILURE, Result
 
 
 class Results:
@@ -31,7 +31,8 @@ def _settlement(result: Result, now_ms: int) -> Settlement:
     return Settlement(
         run_id=RunId(result.log_id),
         ended_ms=now_ms,
-        code=result.code,
+        # To the reference, a result of 0 is none yet, and the run runs.
+        code=result.code or FAILURE,
         outcome=outcome_of_result(result.code),
         message=cut_message(result.message or ""),
     )

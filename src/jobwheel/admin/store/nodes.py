@@ -56,7 +56,7 @@ def adopt_all(connection: Connection, node_id: NodeId, now_ms: int, ask_others_a
     """Take over every run that another node owns: only where the file lock proves that all others are dead (SQLite).
 
     Pending runs become this node's. Runs being sent may or may not have arrived: they become unconfirmed; those at
-    executors of ours are looked at now, others after `ask_others_after_ms`.
+    executors of ours are looked at now, others after `ask_others_after_ms`. `now_ms` is by the database's clock.
     """
     pending = connection.execute(
         update(job_log)
@@ -72,6 +72,12 @@ def adopt_all(connection: Connection, node_id: NodeId, now_ms: int, ask_others_a
             unheard_ms=now_ms,
             check_ms=case((job_log.c.instance_id.is_(None), now_ms + ask_others_after_ms), else_=now_ms),
         )
+    )
+    # A look further away than any is set: the clock was set back while no node ran.
+    connection.execute(
+        update(job_log)
+        .where(job_log.c.check_ms > now_ms + ask_others_after_ms, job_log.c.phase == Phase.UNCONFIRMED)
+        .values(unheard_ms=now_ms, check_ms=now_ms)
     )
     connection.execute(delete(node).where(node.c.id != node_id))
     return Adopted(pending.rowcount, sending.rowcount)
