@@ -8,6 +8,7 @@ import typer
 from jobwheel import __version__
 from jobwheel.cli import cron_commands, database_commands, jobs_commands, runs_commands, session_commands
 from jobwheel.cli.admin_command import admin
+from jobwheel.cli.demo.command import demo
 from jobwheel.cli.executor_command import executor
 from jobwheel.cli.output import complain
 from jobwheel.kernel.errors import JobwheelError
@@ -38,7 +39,7 @@ def build_app() -> typer.Typer:
     """The commands and what they are called."""
     app = _group("A distributed job-scheduling platform.")
     app.callback(invoke_without_command=False)(_root)
-    for name, command in (("admin", admin), ("executor", executor)):
+    for name, command in (("admin", admin), ("executor", executor), ("demo", demo)):
         app.command(name)(command)
     app.command("login")(session_commands.login)
     app.command("logout")(session_commands.logout)

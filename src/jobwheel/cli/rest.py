@@ -25,11 +25,13 @@ _TIMEOUT_S: Final = 30.0
 class Rest:
     """One admin, with a session if `token` is given. A context manager."""
 
-    def __init__(self, url: str, token: Secret | None, ca_file: str | None = None) -> None:
+    def __init__(
+        self, url: str, token: Secret | None, ca_file: str | None = None, timeout_s: float = _TIMEOUT_S
+    ) -> None:
         self.url = url
         # Proxies of the environment would see the session, and would be asked for 127.0.0.1 as well.
         self._http = httpx.Client(
-            base_url=url, timeout=_TIMEOUT_S, trust_env=False, verify=ssl.create_default_context(cafile=ca_file or None)
+            base_url=url, timeout=timeout_s, trust_env=False, verify=ssl.create_default_context(cafile=ca_file or None)
         )
         if token is not None:
             self._http.headers["Cookie"] = f"{COOKIE}={token.reveal()}"
@@ -40,6 +42,10 @@ class Rest:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
         self._http.close()
 
     def get(self, path: str, query: Mapping[str, object] | None = None) -> Any:
