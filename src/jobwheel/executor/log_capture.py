@@ -43,9 +43,12 @@ class RunLogHandler(logging.Handler):
         super().__init__()
         self._current = current
 
-    def createLock(self) -> None:  # noqa: N802 - the base's name
-        # No lock: the run's log has its own, so that a run that writes does not hold up the others.
-        self.lock = None
+    def handle(self, record: logging.LogRecord) -> bool:
+        # Without the base's lock: the run's log has its own, so that a run that writes does not hold up the others.
+        kept = bool(self.filter(record))
+        if kept:
+            self.emit(record)
+        return kept
 
     def emit(self, record: logging.LogRecord) -> None:
         run_log = None if getattr(record, "jobwheel_written", False) else self._current()

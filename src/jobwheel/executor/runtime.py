@@ -18,7 +18,7 @@ from jobwheel.executor.log_capture import LogCapture
 from jobwheel.executor.registration import Registration
 from jobwheel.executor.routes import ExecutorRoutes
 from jobwheel.executor.run_log import RunLogFolder
-from jobwheel.executor.server import EmbeddedServer, ExecutorApp, bind
+from jobwheel.executor.server import ExecutorApp, bind
 from jobwheel.executor.settings import ExecutorSettings
 from jobwheel.executor.spool import Spool
 from jobwheel.executor.workers import WorkerPool
@@ -26,6 +26,7 @@ from jobwheel.kernel.clock import Clock
 from jobwheel.kernel.logging import get_logger
 from jobwheel.kernel.service import Service
 from jobwheel.wire.client import WireClient
+from jobwheel.wire.http_server import HttpServer
 from jobwheel.wire.messages import Features, Result
 from jobwheel.wire.server import WireApp
 from jobwheel.wire.tokens import AccessTokens
@@ -57,7 +58,7 @@ class ExecutorRuntime(Service):
         self._client = WireClient(clock, connect_timeout_s=settings.timeout_s)
         self._admin = AdminClient(settings, self._client)
         self._sender = CallbackSender(self._spool, self._ledger, self._admin, settings.admins, clock)
-        self._server: EmbeddedServer | None = None
+        self._server: HttpServer | None = None
         self._registration: Registration | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._notified = False
@@ -104,7 +105,7 @@ class ExecutorRuntime(Service):
     async def _start_server(self) -> None:
         listener = bind(self._settings.host, self._settings.port)
         self.port = int(listener.getsockname()[1])
-        self._server = EmbeddedServer(self._app, listener, self.clock)
+        self._server = HttpServer("executor.server", self._app, listener, self.clock)
         await self._server.start()
         log.info("executor.listening", host=self._settings.host, port=self.port, log_path=self._log_path)
 
