@@ -1,0 +1,227 @@
+"""The claim, whole: due jobs in, next times, pending runs and events out, in one transaction."""
+
+import asyncio
+import threading
+from collections.abc import Sequence
+
+import pytest
+from sqlalchemy import delete, select
+
+from jobwheel.admin.domain.ids import JobId, NodeId
+from jobwheel.admin.domain.policies import AWAITING_SETTLEMENT_MS
+from jobwheel.admin.domain.run import PendingRun
+from jobwheel.admin.engine.claimer import Claimer, ClaimLimits
+from jobwheel.admin.store import Connection, claims
+from jobwheel.admin.store.events import list_job_events
+from jobwheel.admin.store.run_list import RunFilter, list_runs
+from jobwheel.admin.store.tables import job_lock
+from jobwheel.kernel.fake_clock import FakeClock
+from tests.support.store import NOW_MS, Store
+
+SECOND_MS = NOW_MS - 250
+NODE = NodeId(1)
+
+
+class Claims:
+    """A claimer whose runs are caught."""
+
+    def __init__(self, store: Store, most_runs: int = 1000) -> None:
+        self.flown: list[PendingRun] = []
+        limits = ClaimLimits(5.0, most_runs)
+        self.claimer = Claimer(store.database, store.zone, store.clock, lambda: NODE, self._fly, limits)
+
+    def _fly(self, runs: Sequence[PendingRun]) -> None:
+        self.flown += runs
+
+    async def planned(self) -> list[int]:
+        self.flown.clear()
+        assert await self.claimer.run_once() == len(self.flown)
+        return [run.planned_ms for run in self.flown]
+
+
+async def events_of(store: Store, job_id: JobId) -> list[str]:
+    return [each.kind for each in await store.database.read(list_job_events, job_id, None, 100)]
+
+
+async def test_due_jobs_come_earliest_first_up_to_horizon_and_limit(store: Store) -> None:
+    late, early = [await store.job(trigger_next_time=SECOND_MS + n) for n in (2, 1)]
+    await store.job(trigger_next_time=SECOND_MS + 3)
+    await store.job(trigger_next_time=SECOND_MS, trigger_status=0)
+    await store.job(trigger_next_time=AWAITING_SETTLEMENT_MS)
+    due = await store.database.read(claims.due_jobs, SECOND_MS + 2, 10)
+    assert [job.id for job in due] == [early, late]
+    assert [job.id for job in await store.database.read(claims.due_jobs, SECOND_MS + 2, 1)] == [early]
+
+
+async def test_a_due_job_is_read_as_it_stands(store: Store) -> None:
+    await store.job(executor_param=None, schedule_conf=None, misfire_strategy="PERHAPS", time_zone="UTC", anchor_ms=5)
+    job = (await store.database.read(claims.due_jobs, SECOND_MS, 10))[0]
+    assert (job.parameter, job.schedule_conf, job.misfire_strategy) == ("", "", "PERHAPS")
+    assert (job.time_zone, job.anchor_ms, job.next_ms, job.schedule_type) == ("UTC", 5, SECOND_MS, "CRON")
+
+
+@pytest.mark.parametrize("change", [{"trigger_status": 0}, {"trigger_next_time": SECOND_MS + 1}])
+async def test_only_a_job_that_is_still_as_it_was_read_is_moved_on(store: Store, change: dict[str, object]) -> None:
+    changed, kept = await store.job(), await store.job()
+    await store.change_job(changed, **change)
+    moves = [(job_id, SECOND_MS, SECOND_MS, SECOND_MS + 9000, True) for job_id in (changed, kept)]
+    assert await store.database.write(claims.move_on, moves) == {kept}
+    assert (await store.job_row(kept))["trigger_next_time"] == SECOND_MS + 9000
+    assert (await store.job_row(changed))["trigger_next_time"] == change.get("trigger_next_time", SECOND_MS)
+
+
+async def test_a_missing_lock_row_is_made_anew(store: Store) -> None:
+    made = Claims(store)
+    for _ in range(2):
+        await store.database.write(lambda c: c.execute(delete(job_lock)))
+        await made.claimer.run_once()
+        names = await store.database.read(lambda c: c.execute(select(job_lock.c.lock_name)).scalars().all())
+        assert names == ["schedule_lock"]
+
+
+async def test_a_claim_writes_runs_and_moves_the_job_on(store: Store) -> None:
+    job_id = await store.job(job_group=3)
+    made = Claims(store)
+    assert await made.planned() == list(range(SECOND_MS, SECOND_MS + 5001, 1000))
+    row = await store.job_row(job_id)
+    assert (row["trigger_next_time"], row["trigger_last_time"], row["trigger_status"]) == (
+        SECOND_MS + 6000,
+        SECOND_MS + 5000,
+        1,
+    )
+    stored = await store.database.read(list_runs, RunFilter(job_id=job_id), None, 100)
+    assert sorted(run.id for run in stored) == [run.id for run in made.flown]
+    assert {(run.phase, run.group_id, run.parameter) for run in stored} == {("pending", 3, "day=1")}
+    assert (await store.run_row(made.flown[0].id))["owner"] == NODE
+    assert await made.planned() == []
+    assert await events_of(store, job_id) == []
+
+
+@pytest.mark.parametrize("most", [1, 2, 7])
+async def test_small_batches_plan_everything_that_is_due(store: Store, most: int) -> None:
+    jobs = [await store.job() for _ in range(5)]
+    assert sorted(await Claims(store, most).planned()) == sorted(list(range(SECOND_MS, SECOND_MS + 5001, 1000)) * 5)
+    for job_id in jobs:
+        assert (await store.job_row(job_id))["trigger_next_time"] == SECOND_MS + 6000
+
+
+async def test_a_misfire_leaves_its_event_and_a_last_instant_ends_the_job(store: Store) -> None:
+    job_id = await store.job(
+        schedule_type="ONCE",
+        schedule_conf="2026-11-27T02:00:00Z",
+        trigger_next_time=SECOND_MS - 1_800_000,
+        misfire_strategy="FIRE_ONCE_NOW",
+    )
+    made = Claims(store)
+    assert await made.planned() == [SECOND_MS - 1_800_000]
+    run = made.flown[0]
+    assert (run.trigger_type, run.due_ms, run.triggered_ms) == ("MISFIRE", NOW_MS, SECOND_MS)
+    row = await store.job_row(job_id)
+    assert (row["trigger_status"], row["trigger_next_time"]) == (0, 0)
+    assert await events_of(store, job_id) == ["job.finished", "job.misfired"]
+    misfired = (await store.database.read(list_job_events, job_id, None, 100))[1]
+    assert misfired.details == {
+        "count": 1,
+        "more": False,
+        "from": "2026-11-27T02:00:00.000Z",
+        "until": "2026-11-27T02:00:00.000Z",
+        "strategy": "FIRE_ONCE_NOW",
+    }
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"schedule_conf": "not a cron"},
+        {"schedule_conf": None},
+        {"schedule_type": "NONSENSE"},
+        {"time_zone": "Atlantis"},
+        {"misfire_strategy": "PERHAPS", "trigger_next_time": SECOND_MS - 60_000},
+        {"trigger_next_time": -(2**60)},
+        {"schedule_type": "FIX_RATE", "schedule_conf": "60", "anchor_ms": 2**62},
+        {"schedule_type": "FIX_RATE", "schedule_conf": "99999999999999999999"},
+    ],
+)
+async def test_a_corrupt_row_stops_alone_and_says_so(store: Store, columns: dict[str, object]) -> None:
+    bad = await store.job(**{"trigger_last_time": 5, **columns})
+    good = await store.job()
+    assert len(await Claims(store).planned()) == 6
+    row = await store.job_row(bad)
+    assert (row["trigger_status"], row["trigger_next_time"], row["trigger_last_time"]) == (0, 0, 5)
+    assert await events_of(store, bad) == ["job.corrupt"]
+    details = (await store.database.read(list_job_events, bad, None, 1))[0].details
+    assert details["reason"]
+    assert (await store.job_row(good))["trigger_status"] == 1
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE xxl_job_info SET anchor_ms = 'soon', schedule_type = 'FIX_RATE', schedule_conf = '60' WHERE id = ?",
+        "UPDATE xxl_job_info SET time_zone = x'ff00' WHERE id = ?",
+        "UPDATE xxl_job_info SET schedule_conf = x'ff00' WHERE id = ?",
+    ],
+)
+async def test_a_column_of_another_type_stops_that_job_alone(store: Store, statement: str) -> None:
+    if store.database.kind != "sqlite":
+        pytest.skip("only SQLite stores any type in any column")
+    bad, _ = await store.job(), await store.job()
+    await store.database.write(lambda c: c.exec_driver_sql(statement, (bad,)))
+    assert len(await Claims(store).planned()) == 6
+    assert await events_of(store, bad) == ["job.corrupt"]
+
+
+async def test_full_batches_of_corrupt_rows_come_to_an_end(store: Store) -> None:
+    bad = [await store.job(schedule_conf="not a cron") for _ in range(5)]
+    await store.job()
+    assert len(await Claims(store, 2).planned()) == 6
+    assert [await events_of(store, job_id) for job_id in bad] == [["job.corrupt"]] * 5
+
+
+async def test_what_is_missed_while_the_lock_is_waited_for_is_a_misfire(store: Store) -> None:
+    clock = store.clock
+    assert isinstance(clock, FakeClock)
+    job_id = await store.job()
+    made = Claims(store)
+
+    begun, release = threading.Event(), threading.Event()
+
+    def hold(_: Connection) -> None:
+        begun.set()
+        assert release.wait(5)
+
+    holding = asyncio.create_task(store.database.write(hold))
+    await asyncio.to_thread(begun.wait, 5)
+    claiming = asyncio.create_task(made.planned())
+    await asyncio.sleep(0)  # noqa: TID251 - a turn of the loop, in which the claim begins to wait
+    clock.step(60)
+    release.set()
+    await holding
+    planned = await claiming
+    assert planned[0] >= SECOND_MS + 55_000
+    assert "job.misfired" in await events_of(store, job_id)
+
+
+async def test_setting_the_clock_back_plans_nothing_again(store: Store) -> None:
+    clock = store.clock
+    assert isinstance(clock, FakeClock)
+    job_id = await store.job()
+    made = Claims(store)
+    first = await made.planned()
+    clock.step(-3600)
+    assert await made.planned() == []
+    clock.step(3600 + 1)
+    assert await made.planned() == [first[-1] + 1000]
+    assert await events_of(store, job_id) == []
+
+
+async def test_a_claim_that_fails_leaves_everything_as_it_was(store: Store) -> None:
+    job_id = await store.job()
+    await store.database.write(lambda c: c.exec_driver_sql("ALTER TABLE xxl_job_log RENAME TO away"))
+    made = Claims(store)
+    with pytest.raises(Exception, match="no such table"):
+        await made.claimer.run_once()
+    assert made.flown == []
+    await store.database.write(lambda c: c.exec_driver_sql("ALTER TABLE away RENAME TO xxl_job_log"))
+    assert (await store.job_row(job_id))["trigger_next_time"] == SECOND_MS
+    assert len(await made.planned()) == 6

@@ -1,0 +1,107 @@
+from typing import Any
+
+import pytest
+
+from jobwheel.admin.domain.ids import GroupId, JobId, RunId
+from jobwheel.admin.domain.run import Outcome, Phase, TriggerType
+from jobwheel.admin.store.run_list import RunFilter, delete_runs_of_job, get_run, last_planned, list_runs
+from tests.support.store import ADDRESS, NOW_MS, Store
+
+
+async def fill(store: Store) -> dict[str, RunId]:
+    """Runs that differ from each other in one thing each."""
+    node = await store.node()
+    plain = (await store.pending(node))[0].id
+    other_job = (await store.pending(node, job_id=2))[0].id
+    other_group = (await store.pending(node, group_id=2))[0].id
+    manual = (await store.pending(node, trigger_type=TriggerType.MANUAL))[0].id
+    later = (await store.pending(node, NOW_MS + 1000))[0].id
+    sent = await store.sending(node)
+    failed = (await store.pending(node))[0].id
+    await store.change_run(failed, phase=None, outcome="failed", trigger_code=500)
+    won = (await store.pending(node))[0].id
+    await store.change_run(won, phase=None, outcome="succeeded", trigger_code=200, handle_code=200)
+    return {
+        "plain": plain,
+        "other_job": other_job,
+        "other_group": other_group,
+        "manual": manual,
+        "later": later,
+        "sent": sent,
+        "failed": failed,
+        "won": won,
+    }
+
+
+async def names(store: Store, made: dict[str, RunId], wanted: RunFilter) -> list[str]:
+    by_id = {run_id: name for name, run_id in made.items()}
+    return [by_id[run.id] for run in await store.database.read(list_runs, wanted, None, 100)]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        ({"job_id": JobId(2)}, ["other_job"]),
+        ({"group_id": GroupId(2)}, ["other_group"]),
+        ({"trigger_type": TriggerType.MANUAL}, ["manual"]),
+        ({"planned_from_ms": NOW_MS + 1000}, ["later"]),
+        ({"planned_from_ms": NOW_MS + 1, "planned_until_ms": NOW_MS + 1000}, []),
+        ({"planned_until_ms": NOW_MS}, []),
+        ({"executor_address": ADDRESS}, ["sent"]),
+        ({"phase": Phase.SENDING}, ["sent"]),
+        ({"outcome": Outcome.FAILED}, ["failed"]),
+        ({"outcome": Outcome.SUCCEEDED}, ["won"]),
+        ({"outcome": Outcome.LOST}, []),
+        ({"phase": Phase.PENDING, "job_id": JobId(1), "group_id": GroupId(1)}, ["later", "manual", "plain"]),
+    ],
+)
+async def test_each_filter_finds_its_runs_newest_first(store: Store, wanted: dict[str, Any], found: list[str]) -> None:
+    assert await names(store, await fill(store), RunFilter(**wanted)) == found
+
+
+async def test_pages_follow_each_other_without_a_gap(store: Store) -> None:
+    await fill(store)
+    read: list[RunId] = []
+    while True:
+        page = await store.database.read(list_runs, RunFilter(), read[-1] if read else None, 3)
+        if not page:
+            break
+        read += [run.id for run in page]
+    assert len(read) == 8
+    assert read == sorted(read, reverse=True)
+
+
+async def test_a_row_of_a_java_admin_is_shown_with_what_it_has(store: Store) -> None:
+    run_id = await store.sending(await store.node())
+    await store.change_run(
+        run_id, phase=None, trigger_type=None, planned_ms=None, due_ms=None, triggered_ms=None, owner=None
+    )
+    run = await store.database.read(get_run, run_id)
+    assert run is not None
+    assert (run.phase, run.outcome, run.trigger_type, run.planned_ms) == (None, None, None, None)
+
+
+async def test_what_nobody_knows_hides_no_run(store: Store) -> None:
+    run_id = await store.sending(await store.node())
+    await store.change_run(run_id, phase="dancing", trigger_type="WHIM", outcome="odd")
+    run = await store.database.read(get_run, run_id)
+    assert run is not None
+    assert (run.phase, run.outcome, run.trigger_type) == (None, None, None)
+    assert await store.database.read(get_run, RunId(4711)) is None
+
+
+async def test_the_last_planned_time_is_the_schedules(store: Store) -> None:
+    node = await store.node()
+    assert await store.database.read(last_planned, JobId(5)) is None
+    await store.pending(node, NOW_MS + 1000, job_id=5)
+    await store.pending(node, NOW_MS + 9000, job_id=5, trigger_type=TriggerType.MANUAL)
+    await store.pending(node, NOW_MS + 5000, job_id=6)
+    assert await store.database.read(last_planned, JobId(5)) == NOW_MS + 1000
+
+
+async def test_a_deleted_jobs_rows_go_in_slices(store: Store) -> None:
+    node = await store.node()
+    await store.pending(node, *range(NOW_MS, NOW_MS + 5), job_id=5)
+    kept = (await store.pending(node, job_id=6))[0].id
+    assert [await store.database.write(delete_runs_of_job, JobId(5), 2) for _ in range(4)] == [2, 2, 1, 0]
+    assert await store.run_row(kept)
