@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Self
 
 import uvicorn
@@ -39,6 +40,8 @@ class RecordingAdmin:
     port: int = 0
     base: str = ""
     reply: Reply = success
+    tls: Path | None = None
+    """The folder of a certificate, to speak https."""
     requests: list[Recorded] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -49,7 +52,7 @@ class RecordingAdmin:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}{self.base}"
+        return f"{'https' if self.tls else 'http'}://127.0.0.1:{self.port}{self.base}"
 
     def start(self) -> Self:
         listener = socket.socket()
@@ -87,9 +90,16 @@ class RecordingAdmin:
                 ready.set()
 
         app = WireApp({f"{self.base}/api/{name}": self._record for name in ("registry", "registryRemove", "callback")})
-        config = uvicorn.Config(app, http="httptools", ws="none", lifespan="off", log_config=None, access_log=False)
+        config = uvicorn.Config(
+            app, http="httptools", ws="none", lifespan="off", log_config=None, access_log=False, **self._certificate()
+        )
         self._server = Server(config)
         asyncio.run(self._server.serve(sockets=[listener]))
+
+    def _certificate(self) -> dict[str, Any]:
+        if self.tls is None:
+            return {}
+        return {"ssl_certfile": self.tls / "certificate.pem", "ssl_keyfile": self.tls / "key.pem"}
 
     async def _record(self, request: WireRequest) -> bytes:
         name = request.path.rsplit("/", 1)[1]

@@ -32,11 +32,11 @@ def choose_address(settings: ExecutorSettings, port: int) -> RegisteredAddress:
     if settings.address is not None:
         return RegisteredAddress(settings.address, "setting address")
     if settings.ip is not None:
-        return RegisteredAddress(_url(settings.ip, port), "setting ip")
+        return RegisteredAddress(_url(settings, settings.ip, port), "setting ip")
     if is_loopback(settings.host):
-        return RegisteredAddress(_url(settings.host, port), "host is loopback", _loopback_warning(settings))
+        return RegisteredAddress(_url(settings, settings.host, port), "host is loopback", _loopback_warning(settings))
     if settings.host not in _WILDCARDS:
-        return RegisteredAddress(_url(settings.host, port), "setting host")
+        return RegisteredAddress(_url(settings, settings.host, port), "setting host")
     return _towards_admin(settings, port)
 
 
@@ -44,9 +44,9 @@ def _towards_admin(settings: ExecutorSettings, port: int) -> RegisteredAddress:
     for admin in settings.admins:
         interface = interface_towards(urlsplit(admin).hostname or "", settings.host)
         if interface is not None:
-            return RegisteredAddress(_url(interface, port), f"the interface that reaches {admin}")
+            return RegisteredAddress(_url(settings, interface, port), f"the interface that reaches {admin}")
     warning = "no admin's host could be looked up; set ip or address"
-    return RegisteredAddress(_url(_LOOPBACK, port), "no better one is known", warning)
+    return RegisteredAddress(_url(settings, _LOOPBACK, port), "no better one is known", warning)
 
 
 def interface_towards(host: str, bound: str) -> str | None:
@@ -76,9 +76,10 @@ def _loopback_warning(settings: ExecutorSettings) -> str | None:
     return f"{far[0]} is on another machine and cannot reach it; set host, ip or address" if far else None
 
 
-def _url(host: str, port: int) -> str:
+def _url(settings: ExecutorSettings, host: str, port: int) -> str:
     try:
         bracketed = f"[{host}]" if ipaddress.ip_address(host).version == 6 else host
     except ValueError:
         bracketed = host
-    return f"http://{bracketed}:{port}/"
+    scheme = "https" if settings.tls_certificate else "http"
+    return f"{scheme}://{bracketed}:{port}/"

@@ -21,12 +21,13 @@ from jobwheel.executor.run_log import RunLogFolder
 from jobwheel.executor.server import ExecutorApp, bind
 from jobwheel.executor.settings import ExecutorSettings
 from jobwheel.executor.spool import Spool
+from jobwheel.executor.tls import check_certificate, client_context
 from jobwheel.executor.workers import WorkerPool
 from jobwheel.kernel.clock import Clock
 from jobwheel.kernel.logging import get_logger
 from jobwheel.kernel.service import Service
 from jobwheel.wire.client import WireClient
-from jobwheel.wire.http_server import HttpServer
+from jobwheel.wire.http_server import HttpOptions, HttpServer
 from jobwheel.wire.messages import Features, Result
 from jobwheel.wire.server import WireApp
 from jobwheel.wire.tokens import AccessTokens
@@ -55,7 +56,7 @@ class ExecutorRuntime(Service):
         self._pool = WorkerPool(self._runner.run_one, clock, settings.queue_limit, settings.idle_s)
         self._gate = RunGate(self.instance, handlers, self._ledger, self._folder, self._pool)
         self._capture = LogCapture(current_run_log)
-        self._client = WireClient(clock, connect_timeout_s=settings.timeout_s)
+        self._client = WireClient(clock, connect_timeout_s=settings.timeout_s, ssl_context=client_context(settings))
         self._admin = AdminClient(settings, self._client)
         self._sender = CallbackSender(self._spool, self._ledger, self._admin, settings.admins, clock)
         self._server: HttpServer | None = None
@@ -79,6 +80,7 @@ class ExecutorRuntime(Service):
 
     async def on_start(self) -> None:
         self._loop = asyncio.get_running_loop()
+        check_certificate(self._settings)
         self._make_folder()
         self._spool.open()
         self._spool.on_put = self._notify
@@ -105,7 +107,8 @@ class ExecutorRuntime(Service):
     async def _start_server(self) -> None:
         listener = bind(self._settings.host, self._settings.port)
         self.port = int(listener.getsockname()[1])
-        self._server = HttpServer("executor.server", self._app, listener, self.clock)
+        options = HttpOptions(certificate=self._settings.tls_certificate, key=self._settings.tls_key)
+        self._server = HttpServer("executor.server", self._app, listener, self.clock, options)
         await self._server.start()
         log.info("executor.listening", host=self._settings.host, port=self.port, log_path=self._log_path)
 

@@ -27,7 +27,8 @@ class ExecutorSettings:
 
     `admins` are the roots of the admins without a slash at the end. `access_tokens` are all accepted, the first is the
     one that is sent. A `port` of 0 or less means the next free one from 9999 up. Names that end in `_s` are seconds.
-    Without an app name or an admin nothing is registered.
+    Without an app name or an admin nothing is registered. With a certificate and its key the server speaks https;
+    `ca_file` holds the authorities that vouch for admins, if the system's do not.
     """
 
     app_name: str = ""
@@ -46,6 +47,9 @@ class ExecutorSettings:
     idle_s: float = 90.0
     embedded_server: bool = True
     enabled: bool = True
+    tls_certificate: Path | None = None
+    tls_key: Path | None = None
+    ca_file: Path | None = None
 
     @property
     def registers(self) -> bool:
@@ -104,6 +108,9 @@ def _checked(settings: ExecutorSettings) -> ExecutorSettings:
         raise SettingError("access_token", "", f"set when host is {settings.host}: without it only loopback is served")
     if settings.registers and not settings.embedded_server and settings.address is None:
         raise SettingError("address", None, "set when embedded_server is off: nobody else knows where the app listens")
+    for given, missing in (("tls_certificate", "tls_key"), ("tls_key", "tls_certificate")):
+        if getattr(settings, given) and not getattr(settings, missing):
+            raise SettingError(missing, None, f"set when {given} is")
     return settings
 
 
@@ -240,6 +247,13 @@ def _path(setting: str, value: object) -> Path:
     return Path(value).expanduser()
 
 
+def _file(setting: str, value: object) -> Path:
+    path = _path(setting, value)
+    if not path.is_file():
+        raise SettingError(setting, value, "a file that exists")
+    return path
+
+
 _PARSERS: Final[Mapping[str, tuple[str, Callable[[str, object], Any]]]] = {
     "app_name": ("app_name", _app_name),
     "admin": ("admins", _admins),
@@ -257,4 +271,7 @@ _PARSERS: Final[Mapping[str, tuple[str, Callable[[str, object], Any]]]] = {
     "idle_s": ("idle_s", _seconds(0.001, 86400)),
     "embedded_server": ("embedded_server", _flag),
     "enabled": ("enabled", _flag),
+    "tls_certificate": ("tls_certificate", _file),
+    "tls_key": ("tls_key", _file),
+    "ca_file": ("ca_file", _file),
 }
