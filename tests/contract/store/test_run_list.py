@@ -105,3 +105,28 @@ async def test_a_deleted_jobs_rows_go_in_slices(store: Store) -> None:
     kept = (await store.pending(node, job_id=6))[0].id
     assert [await store.database.write(delete_runs_of_job, JobId(5), 2) for _ in range(4)] == [2, 2, 1, 0]
     assert await store.run_row(kept)
+
+
+async def test_pages_within_bounds_of_the_planned_time_follow_that_time(store: Store) -> None:
+    node = await store.node()
+    # What was planned late for an early time (a retry, a misfire) has a high id.
+    planned = [NOW_MS + 5, NOW_MS + 9, NOW_MS + 1, NOW_MS + 9, NOW_MS + 7, NOW_MS + 20]
+    ids = [run.id for run in await store.pending(node, *planned)]
+    wanted = RunFilter(planned_from_ms=NOW_MS, planned_until_ms=NOW_MS + 20)
+    read: list[RunId] = []
+    while True:
+        page = await store.database.read(list_runs, wanted, read[-1] if read else None, 2)
+        if not page:
+            break
+        read += [run.id for run in page]
+    assert [planned[ids.index(run_id)] - NOW_MS for run_id in read] == [9, 9, 7, 5, 1]
+    assert read[:2] == [ids[3], ids[1]]
+
+
+async def test_a_page_goes_on_after_a_run_that_was_cleaned_up(store: Store) -> None:
+    node = await store.node()
+    ids = [run.id for run in await store.pending(node, NOW_MS + 1, NOW_MS + 2, NOW_MS + 3, job_id=5)]
+    gone = (await store.pending(node, NOW_MS + 4, job_id=6))[0].id
+    await store.database.write(delete_runs_of_job, JobId(6), 10)
+    wanted = RunFilter(planned_from_ms=NOW_MS)
+    assert [run.id for run in await store.database.read(list_runs, wanted, gone, 10)] == ids[::-1]

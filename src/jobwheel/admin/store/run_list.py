@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, delete, select
+from sqlalchemy import Connection, Row, Select, delete, literal_column, select
 
 from jobwheel.admin.domain.ids import GroupId, JobId, RunId
 from jobwheel.admin.domain.run import Outcome, Phase, Run, TriggerType
@@ -31,11 +31,15 @@ def get_run(connection: Connection, run_id: RunId) -> Run | None:
 
 
 def list_runs(connection: Connection, wanted: RunFilter, before_id: int | None, limit: int) -> list[Run]:
-    """Runs, newest first, with ids below `before_id`."""
-    query = select(job_log).order_by(job_log.c.id.desc()).limit(limit)
-    if before_id is not None:
-        query = query.where(job_log.c.id < before_id)
-    return [_run(row) for row in connection.execute(_filtered(query, wanted))]
+    """Runs, newest first, after the run `before_id`: by id; within bounds of the planned time by that, then by id."""
+    query = _filtered(select(job_log), wanted).limit(limit)
+    if wanted.planned_from_ms is not None or wanted.planned_until_ms is not None:
+        query = _by_planned_time(query, before_id)
+    else:
+        query = query.order_by(job_log.c.id.desc())
+        if before_id is not None:
+            query = query.where(job_log.c.id < before_id)
+    return [_run(row) for row in connection.execute(query)]
 
 
 def last_planned(connection: Connection, job_id: JobId) -> int | None:
@@ -59,6 +63,17 @@ def delete_runs_of_job(connection: Connection, job_id: JobId, limit: int) -> int
     return len(ids)
 
 
+def _by_planned_time(query: Select[Any], before_id: int | None) -> Select[Any]:
+    query = query.order_by(job_log.c.planned_ms.desc(), job_log.c.id.desc())
+    if before_id is None:
+        return query
+    # Of the run itself, or of the nearest older one if it was cleaned up meanwhile.
+    nearest = select(job_log.c.planned_ms).where(job_log.c.id <= before_id, job_log.c.planned_ms.is_not(None))
+    before_ms = nearest.order_by(job_log.c.id.desc()).limit(1).scalar_subquery()
+    later = (job_log.c.planned_ms < before_ms) | (job_log.c.id < before_id)
+    return query.where(job_log.c.planned_ms <= before_ms, later)
+
+
 def _filtered(query: Select[Any], wanted: RunFilter) -> Select[Any]:
     equal = {
         job_log.c.job_group: wanted.group_id,
@@ -71,6 +86,11 @@ def _filtered(query: Select[Any], wanted: RunFilter) -> Select[Any]:
     for column, value in equal.items():
         if value is not None:
             query = query.where(column == value)
+    # In words of the partial indexes: a database does not see that a value it is given later is none of these.
+    if wanted.outcome not in (None, Outcome.SUCCEEDED):
+        query = query.where(literal_column("outcome <> 'succeeded'"))
+    if wanted.trigger_type not in (None, TriggerType.CRON):
+        query = query.where(literal_column("trigger_type <> 'CRON'"))
     if wanted.planned_from_ms is not None:
         query = query.where(job_log.c.planned_ms >= wanted.planned_from_ms)
     if wanted.planned_until_ms is not None:

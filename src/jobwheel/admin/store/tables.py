@@ -198,8 +198,11 @@ job_log = Table(
         "trigger_code",
         **_partial("alarm_status = 0 AND (trigger_code NOT IN (0, 200) OR handle_code NOT IN (0, 200))"),
     ),
+    # What people look for: the run list's first page never reads its way through the log.
     Index("jobwheel_log_outcome", "outcome", "id", **_partial("outcome <> 'succeeded'")),
-    Index("jobwheel_log_planned", "planned_ms"),
+    Index("jobwheel_log_cause", "trigger_type", "id", **_partial("trigger_type <> 'CRON'")),
+    Index("jobwheel_log_address", "executor_address", "id", **_partial("executor_address IS NOT NULL")),
+    Index("jobwheel_log_planned", "planned_ms", "id"),
     sqlite_autoincrement=True,
 )
 

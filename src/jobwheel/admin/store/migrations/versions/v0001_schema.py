@@ -185,6 +185,22 @@ def _create_xxl_job_log() -> None:
     op.create_index("i_job_id", "xxl_job_log", ["job_id"], unique=False)
     op.create_index("i_trigger_time", "xxl_job_log", ["trigger_time"], unique=False)
     op.create_index(
+        "jobwheel_log_address",
+        "xxl_job_log",
+        ["executor_address", "id"],
+        unique=False,
+        sqlite_where=sa.text("executor_address IS NOT NULL"),
+        postgresql_where=sa.text("executor_address IS NOT NULL"),
+    )
+    op.create_index(
+        "jobwheel_log_cause",
+        "xxl_job_log",
+        ["trigger_type", "id"],
+        unique=False,
+        sqlite_where=sa.text("trigger_type <> 'CRON'"),
+        postgresql_where=sa.text("trigger_type <> 'CRON'"),
+    )
+    op.create_index(
         "jobwheel_log_check",
         "xxl_job_log",
         ["check_ms"],
@@ -216,7 +232,7 @@ def _create_xxl_job_log() -> None:
         sqlite_where=sa.text("phase IS NOT NULL"),
         postgresql_where=sa.text("phase IS NOT NULL"),
     )
-    op.create_index("jobwheel_log_planned", "xxl_job_log", ["planned_ms"], unique=False)
+    op.create_index("jobwheel_log_planned", "xxl_job_log", ["planned_ms", "id"], unique=False)
     op.create_index(
         "jobwheel_log_unhandled",
         "xxl_job_log",
