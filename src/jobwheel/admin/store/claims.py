@@ -1,6 +1,6 @@
 """The claim's reading and writing: due jobs in, next times and pending runs out, under the schedule's lock row."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from sqlalchemy import Connection, func, insert, select
 
@@ -47,6 +47,6 @@ def due_jobs(connection: Connection, horizon_ms: int, most: int) -> Sequence[Due
     return [DueJob(*row) for row in rows.all()]
 
 
-def move_on(connection: Connection, moves: Iterable[tuple[JobId, int, int | None, int, bool]]) -> set[JobId]:
+def move_on(connection: Connection, moves: Sequence[tuple[JobId, int, int | None, int, bool]]) -> set[JobId]:
     """Give jobs their next times; return those whose status and next time were still as read."""
     return statements(connection).move_on(connection, moves)

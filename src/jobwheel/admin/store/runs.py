@@ -134,13 +134,7 @@ def has_ownerless(connection: Connection, due_before_ms: int) -> bool:
 
 def own_pending_ids(connection: Connection, node_id: NodeId, due_before_ms: int, most: int) -> list[RunId]:
     """The node's pending runs that come due, the earliest first: from the index alone, so that it costs little."""
-    due = (
-        select(job_log.c.id)
-        .where(job_log.c.phase == Phase.PENDING, job_log.c.owner == node_id, job_log.c.due_ms <= due_before_ms)
-        .order_by(job_log.c.due_ms)
-        .limit(most)
-    )
-    return [RunId(run_id) for run_id in connection.execute(due).scalars().all()]
+    return statements(connection).own_due(connection, node_id, due_before_ms, most)
 
 
 def load_pending(connection: Connection, node_id: NodeId, run_ids: Sequence[RunId]) -> list[PendingRun]:

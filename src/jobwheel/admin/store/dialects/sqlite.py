@@ -1,10 +1,16 @@
-"""SQLite: one writer, so a loop of prepared statements is the fastest batch; each tells whether its row matched."""
+"""SQLite: one statement for a whole batch, whose rows come in as one JSON text and whose matches go out as one.
 
-import functools
+The driver gives up the interpreter's lock around each step of a statement, and waits to get it back while the event
+loop is busy; a loop of small statements spends most of its time in that wait. There is one writer, and its transaction
+has the write lock since it began, so what a SELECT finds is what the UPDATE after it changes. A `+` before a column
+keeps the planner from an index on it: each row is looked up by its id.
+"""
+
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
+import msgspec
 from sqlalchemy import Connection
 
 from jobwheel.admin.domain.ids import JobId, NodeId, RunId
@@ -13,18 +19,36 @@ from jobwheel.admin.domain.run import NewRun
 from jobwheel.admin.domain.writes import Accepted, Ended, Settlement, TakeOff, Unconfirmed, Unsent
 from jobwheel.admin.store.zone import InstallationZone
 
-End = TypeVar("End", Unsent, Settlement)
+Write = TypeVar("Write", Accepted, Settlement)
 
-_INSERT_RUN = """
+_INSERT_RUNS = """
 INSERT INTO xxl_job_log (id, job_group, job_id, executor_param, trigger_time, planned_ms, due_ms, triggered_ms,
                          trigger_type, owner, attempt, named_addresses, phase)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending')
+SELECT ? + key, json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]'),
+       json_extract(value, '$[3]'), json_extract(value, '$[4]'), json_extract(value, '$[5]'),
+       json_extract(value, '$[6]'), json_extract(value, '$[7]'), json_extract(value, '$[8]'),
+       json_extract(value, '$[9]'), json_extract(value, '$[10]'), 'pending'
+FROM json_each(?)
+"""
+
+_OWN_DUE = """
+SELECT json_group_array(id) FROM (
+    SELECT id FROM xxl_job_log WHERE phase = 'pending' AND owner = ? AND due_ms <= ? ORDER BY due_ms LIMIT ?)
+"""
+
+_OWN_PENDING = """
+SELECT json_group_array(log.id) FROM json_each(?) AS given JOIN xxl_job_log AS log ON log.id = given.value
+WHERE +log.phase = 'pending' AND +log.owner = ?
 """
 
 _TAKE_OFF = """
 UPDATE xxl_job_log
-SET phase = 'sending', executor_address = ?, executor_handler = ?, route = ?, instance_id = ?, sent_ms = ?
-WHERE id = ? AND phase = 'pending' AND owner = ?
+SET phase = 'sending', executor_address = given.address, executor_handler = given.handler, route = given.route,
+    instance_id = given.instance_id, sent_ms = ?
+FROM (SELECT json_extract(value, '$[0]') AS id, json_extract(value, '$[1]') AS address,
+             json_extract(value, '$[2]') AS handler, json_extract(value, '$[3]') AS route,
+             json_extract(value, '$[4]') AS instance_id FROM json_each(?)) AS given
+WHERE xxl_job_log.id = given.id AND +phase = 'pending' AND +owner = ?
 """
 
 _REDIRECT = """
@@ -35,11 +59,16 @@ WHERE id = ? AND phase = 'sending' AND owner = ? AND executor_address = ?
 # A write that comes after the result finds the run done and adds only message and times.
 _ACCEPTED = """
 UPDATE xxl_job_log
-SET trigger_msg = COALESCE(trigger_msg, '') || ?, accepted_ms = COALESCE(accepted_ms, ?),
-    instance_id = COALESCE(?, instance_id),
+SET trigger_msg = COALESCE(trigger_msg, '') || given.message,
+    accepted_ms = COALESCE(xxl_job_log.accepted_ms, given.accepted_ms),
+    instance_id = COALESCE(given.instance_id, xxl_job_log.instance_id),
     phase = CASE WHEN phase IS NULL THEN NULL ELSE 'accepted' END, owner = NULL, check_ms = NULL
-WHERE id = ? AND (phase = 'unconfirmed' OR (phase = 'sending' AND owner = ?)
-                  OR (phase IS NULL AND outcome <> 'lost' AND accepted_ms IS NULL AND trigger_code = 200))
+FROM (SELECT json_extract(value, '$[0]') AS id, json_extract(value, '$[1]') AS message,
+             json_extract(value, '$[2]') AS accepted_ms, json_extract(value, '$[3]') AS instance_id
+      FROM json_each(?)) AS given
+WHERE xxl_job_log.id = given.id
+  AND (+phase = 'unconfirmed' OR (+phase = 'sending' AND +owner = ?)
+       OR (+phase IS NULL AND +outcome <> 'lost' AND xxl_job_log.accepted_ms IS NULL AND +trigger_code = 200))
 """
 
 _UNSENT = """
@@ -60,20 +89,48 @@ WHERE id = ? AND ((phase = 'sending' AND owner = ?)
 """
 
 # The last line is a Java admin's running row: it has no phase, and its codes say that it still runs.
-_SETTLE = """
-UPDATE xxl_job_log
-SET trigger_code = 200, handle_code = ?, handle_msg = ?, handle_time = ?, outcome = ?, ended_ms = ?,
-    alarm_status = CASE WHEN ? THEN alarm_status ELSE 1 END, phase = NULL, owner = NULL, check_ms = NULL
-WHERE id = ? AND (? IS NULL OR job_group = ?)
-  AND (phase IN ('sending', 'unconfirmed', 'accepted') OR outcome = 'lost'
-       OR (phase IS NULL AND outcome IS NULL AND trigger_code IN (0, 200) AND handle_code = 0))
-RETURNING job_id
+_OPEN_TO_A_RESULT = """
+(given.job_group IS NULL OR +log.job_group = given.job_group)
+AND (+log.phase IN ('sending', 'unconfirmed', 'accepted') OR +log.outcome = 'lost'
+     OR (+log.phase IS NULL AND +log.outcome IS NULL AND +log.trigger_code IN (0, 200) AND +log.handle_code = 0))
+"""
+
+# S608: both are put together from the literals of this file alone.
+_SETTLED = f"""
+SELECT json_group_array(json_array(given.position, log.job_id))
+FROM (SELECT key AS position, json_extract(value, '$[0]') AS id, json_extract(value, '$[6]') AS job_group
+      FROM json_each(?)) AS given
+JOIN xxl_job_log AS log ON log.id = given.id
+WHERE {_OPEN_TO_A_RESULT}
+"""  # noqa: S608
+
+_SETTLE = f"""
+UPDATE xxl_job_log AS log
+SET trigger_code = 200, handle_code = given.code, handle_msg = given.message, handle_time = given.wall_time,
+    outcome = given.outcome, ended_ms = given.ended_ms,
+    alarm_status = CASE WHEN given.code = 200 THEN log.alarm_status ELSE 1 END,
+    phase = NULL, owner = NULL, check_ms = NULL
+FROM (SELECT json_extract(value, '$[0]') AS id, json_extract(value, '$[1]') AS code,
+             json_extract(value, '$[2]') AS message, json_extract(value, '$[3]') AS wall_time,
+             json_extract(value, '$[4]') AS outcome, json_extract(value, '$[5]') AS ended_ms,
+             json_extract(value, '$[6]') AS job_group FROM json_each(?)) AS given
+WHERE log.id = given.id AND {_OPEN_TO_A_RESULT}
+"""  # noqa: S608
+
+_STILL_DUE = """
+SELECT json_group_array(job.id)
+FROM json_each(?) AS given JOIN xxl_job_info AS job ON job.id = json_extract(given.value, '$[0]')
+WHERE +job.trigger_status = 1 AND +job.trigger_next_time = json_extract(given.value, '$[1]')
 """
 
 _MOVE_ON = """
 UPDATE xxl_job_info
-SET trigger_last_time = COALESCE(?, trigger_last_time), trigger_next_time = ?, trigger_status = ?
-WHERE id = ? AND trigger_status = 1 AND trigger_next_time = ?
+SET trigger_last_time = COALESCE(given.last_ms, trigger_last_time), trigger_next_time = given.next_ms,
+    trigger_status = given.running
+FROM (SELECT json_extract(value, '$[0]') AS id, json_extract(value, '$[1]') AS read_ms,
+             json_extract(value, '$[2]') AS last_ms, json_extract(value, '$[3]') AS next_ms,
+             json_extract(value, '$[4]') AS running FROM json_each(?)) AS given
+WHERE xxl_job_info.id = given.id AND +trigger_status = 1 AND +trigger_next_time = given.read_ms
 """
 
 _RESCHEDULE_FIX_DELAY = """
@@ -90,23 +147,23 @@ class SqliteStatements:
         """Write pending runs; return their ids in the order of `runs`."""
         cursor = _cursor(connection)
         row = cursor.execute("SELECT seq FROM sqlite_sequence WHERE name = 'xxl_job_log'").fetchone()
-        # The transaction holds the write lock, so the ids that follow the sequence are free; giving them out here
-        # lets one executemany write all rows.
+        # The transaction holds the write lock, so the ids that follow the sequence are free.
         first = (row[0] if row else 0) + 1
-        cursor.executemany(_INSERT_RUN, (_run_row(first + n, zone, run) for n, run in enumerate(runs)))
-        return [RunId(first + n) for n in range(len(runs))]
+        cursor.execute(_INSERT_RUNS, (first, _json([_run_row(zone, run) for run in runs])))
+        return [RunId(run_id) for run_id in range(first, first + len(runs))]
+
+    def own_due(self, connection: Connection, node_id: NodeId, due_before_ms: int, most: int) -> list[RunId]:
+        """The node's pending runs that come due, the earliest first: from the index alone."""
+        ids: list[RunId] = _found(_cursor(connection), _OWN_DUE, (node_id, due_before_ms, most))
+        return ids
 
     def take_off(self, connection: Connection, node_id: NodeId, sent_ms: int, runs: Sequence[TakeOff]) -> set[RunId]:
         """Pending → sending; return the runs that matched: the others are not this node's any more, or are gone."""
         cursor = _cursor(connection)
-        matched = set()
-        for run in runs:
-            cursor.execute(
-                _TAKE_OFF, (run.address, run.handler, run.route, run.instance_id, sent_ms, run.run_id, node_id)
-            )
-            if cursor.rowcount == 1:
-                matched.add(run.run_id)
-        return matched
+        matched = _found(cursor, _OWN_PENDING, (_json([run.run_id for run in runs]), node_id))
+        rows = [(run.run_id, run.address, run.handler, run.route, run.instance_id) for run in runs]
+        cursor.execute(_TAKE_OFF, (sent_ms, _json(rows), node_id))
+        return set(matched)
 
     def redirect(self, connection: Connection, node_id: NodeId, run: TakeOff, from_address: str) -> bool:
         """Give a run being sent another address; False if it is not this node's any more."""
@@ -115,19 +172,20 @@ class SqliteStatements:
         return cursor.rowcount == 1
 
     def accept(self, connection: Connection, node_id: NodeId, writes: Iterable[Accepted]) -> None:
-        _cursor(connection).executemany(
-            _ACCEPTED,
-            [(write.message, write.accepted_ms, write.instance_id, write.run_id, node_id) for write in writes],
-        )
+        """Write down that executors said yes. A run may be there twice: first sent, then sent again."""
+        for once in _rounds(writes):
+            rows = [(write.run_id, write.message, write.accepted_ms, write.instance_id) for write in once]
+            _cursor(connection).execute(_ACCEPTED, (_json(rows), node_id))
 
     def end_unsent(self, connection: Connection, node_id: NodeId, writes: Iterable[Unsent]) -> list[Ended]:
         """End runs without a result; return those that matched."""
-        return _matched(
-            connection,
-            _UNSENT,
-            writes,
-            lambda write: (write.message, write.code, write.outcome, write.ended_ms, write.run_id, node_id),
-        )
+        cursor = _cursor(connection)
+        ended = []
+        for write in writes:
+            row = (write.message, write.code, write.outcome, write.ended_ms, write.run_id, node_id)
+            for (job_id,) in cursor.execute(_UNSENT, row).fetchall():
+                ended.append(Ended(JobId(job_id), write.outcome, write.ended_ms))
+        return ended
 
     def mark_unconfirmed(self, connection: Connection, node_id: NodeId, writes: Iterable[Unconfirmed]) -> None:
         _cursor(connection).executemany(
@@ -137,20 +195,25 @@ class SqliteStatements:
 
     def settle(self, connection: Connection, zone: InstallationZone, writes: Iterable[Settlement]) -> list[Ended]:
         """Write results; return the runs that matched. The first result wins; one replaces "lost"."""
-        return _matched(connection, _SETTLE, writes, functools.partial(_settle_row, zone))
+        cursor = _cursor(connection)
+        ended = []
+        for once in _rounds(writes):
+            rows = _json([_settle_row(zone, write) for write in once])
+            matched = _found(cursor, _SETTLED, (rows,))
+            cursor.execute(_SETTLE, (rows,))
+            ended += [Ended(JobId(job_id), once[at].outcome, once[at].ended_ms) for at, job_id in matched]
+        return ended
 
-    def move_on(self, connection: Connection, moves: Iterable[tuple[JobId, int, int | None, int, bool]]) -> set[JobId]:
+    def move_on(self, connection: Connection, moves: Sequence[tuple[JobId, int, int | None, int, bool]]) -> set[JobId]:
         """Give jobs their next times: (job, next time it was read with, last, next, running); return the matched.
 
         Without a last time the job keeps the one that it has.
         """
         cursor = _cursor(connection)
-        matched = set()
-        for job_id, read_ms, last_ms, next_ms, running in moves:
-            cursor.execute(_MOVE_ON, (last_ms, next_ms, int(running), job_id, read_ms))
-            if cursor.rowcount == 1:
-                matched.add(job_id)
-        return matched
+        rows = _json(moves)
+        matched = _found(cursor, _STILL_DUE, (rows,))
+        cursor.execute(_MOVE_ON, (rows,))
+        return set(matched)
 
     def reschedule_fix_delay(self, connection: Connection, ends: Mapping[JobId, int]) -> bool:
         """Give FIX_DELAY jobs without an open run their next time; whether there was one (`behaviour.md`).
@@ -169,12 +232,30 @@ def _cursor(connection: Connection) -> sqlite3.Cursor:
     return cast("sqlite3.Cursor", connection.connection.cursor())
 
 
-def _run_row(run_id: int, zone: InstallationZone, run: NewRun) -> tuple[Any, ...]:
+def _json(rows: object) -> str:
+    return msgspec.json.encode(rows).decode()
+
+
+def _found(cursor: sqlite3.Cursor, statement: str, parameters: tuple[Any, ...]) -> Any:
+    """The one JSON text that a statement gives."""
+    return msgspec.json.decode(cursor.execute(statement, parameters).fetchone()[0])
+
+
+def _rounds(writes: Iterable[Write]) -> Iterator[list[Write]]:
+    """The writes in their order, in lists that hold no run twice: of two rows for one, a join would take any."""
+    left = list(writes)
+    while left:
+        once: dict[RunId, Write] = {}
+        left = [write for write in left if once.setdefault(write.run_id, write) is not write]
+        yield list(once.values())
+
+
+def _run_row(zone: InstallationZone, run: NewRun) -> tuple[Any, ...]:
     return (
-        run_id,
         run.group_id,
         run.job_id,
-        run.parameter,
+        # JSON functions end a text at a NUL, and no database but SQLite could store it anyway.
+        run.parameter.replace("\x00", "\ufffd"),
         zone.to_wall_text(run.triggered_ms),
         run.planned_ms,
         run.due_ms,
@@ -187,27 +268,12 @@ def _run_row(run_id: int, zone: InstallationZone, run: NewRun) -> tuple[Any, ...
 
 
 def _settle_row(zone: InstallationZone, write: Settlement) -> tuple[Any, ...]:
-    succeeded = write.code == 200
-    wall = zone.to_wall_text(write.ended_ms)
     return (
+        write.run_id,
         write.code,
         write.message,
-        wall,
+        zone.to_wall_text(write.ended_ms),
         write.outcome,
         write.ended_ms,
-        succeeded,
-        write.run_id,
-        write.group_id,
         write.group_id,
     )
-
-
-def _matched(
-    connection: Connection, statement: str, writes: Iterable[End], row_of: Callable[[End], tuple[Any, ...]]
-) -> list[Ended]:
-    cursor = _cursor(connection)
-    ended = []
-    for write in writes:
-        for (job_id,) in cursor.execute(statement, row_of(write)).fetchall():
-            ended.append(Ended(JobId(job_id), write.outcome, write.ended_ms))
-    return ended
