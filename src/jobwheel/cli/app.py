@@ -1,17 +1,32 @@
 """The whole command line."""
 
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Final
 
 import typer
 
 from jobwheel import __version__
+from jobwheel.admin.settings import setting_names
 from jobwheel.cli import cron_commands, database_commands, jobs_commands, runs_commands, session_commands
 from jobwheel.cli.admin_command import admin
 from jobwheel.cli.demo.command import demo
 from jobwheel.cli.executor_command import executor
 from jobwheel.cli.output import complain
 from jobwheel.kernel.errors import JobwheelError
+
+_GROUPS: Final = {
+    "jobs": "Jobs of a running admin.",
+    "runs": "Runs of a running admin.",
+    "cron": "What a cron expression means.",
+    "db": "The schema of the database.",
+    "token": "The access token of the installation.",
+    "users": "The people of the installation.",
+}
+
+
+_EPILOGS: Final[Mapping[tuple[str, ...], str]] = {
+    ("admin",): f"All settings, by their names in the file: {', '.join(setting_names())}.",
+}
 
 
 def _show_version(wanted: bool) -> None:
@@ -38,21 +53,47 @@ def run(arguments: Sequence[str]) -> int:
 def build_app() -> typer.Typer:
     """The commands and what they are called."""
     app = _group("A distributed job-scheduling platform.")
-    app.callback(invoke_without_command=False)(_root)
-    for name, command in (("admin", admin), ("executor", executor), ("demo", demo)):
-        app.command(name)(command)
-    app.command("login")(session_commands.login)
-    app.command("logout")(session_commands.logout)
-    for name, group in (
-        ("jobs", _jobs()),
-        ("runs", _runs()),
-        ("cron", _cron()),
-        ("db", _database()),
-        ("token", _token()),
-        ("users", _users()),
-    ):
-        app.add_typer(group, name=name)
+    app.callback()(_root)
+    groups: dict[str, typer.Typer] = {}
+    for path, command in _commands().items():
+        *outer, name = path
+        parent = app
+        if outer:
+            if outer[0] not in groups:
+                groups[outer[0]] = _group(_GROUPS[outer[0]])
+                # A group of one command would lose the command's name without it.
+                groups[outer[0]].callback()(_no_options)
+                app.add_typer(groups[outer[0]], name=outer[0])
+            parent = groups[outer[0]]
+        parent.command(name, epilog=_EPILOGS.get(path))(command)
     return app
+
+
+def command_paths() -> list[tuple[str, ...]]:
+    """What can be called, such as `("jobs", "list")`."""
+    return list(_commands())
+
+
+def _commands() -> dict[tuple[str, ...], Callable[..., None]]:
+    return {
+        ("demo",): demo,
+        ("admin",): admin,
+        ("executor",): executor,
+        ("login",): session_commands.login,
+        ("logout",): session_commands.logout,
+        ("jobs", "list"): jobs_commands.list_jobs,
+        ("jobs", "run"): jobs_commands.run_job,
+        ("jobs", "start"): jobs_commands.start_job,
+        ("jobs", "stop"): jobs_commands.stop_job,
+        ("runs", "list"): runs_commands.list_runs,
+        ("runs", "log"): runs_commands.show_log,
+        ("cron", "next"): cron_commands.cron_next,
+        ("cron", "explain"): cron_commands.cron_explain,
+        ("db", "upgrade"): database_commands.upgrade,
+        ("db", "current"): database_commands.current,
+        ("token", "show"): database_commands.show_token,
+        ("users", "password"): database_commands.set_password,
+    }
 
 
 def _root(
@@ -73,50 +114,5 @@ def _group(words: str) -> typer.Typer:
     )
 
 
-def _jobs() -> typer.Typer:
-    group = _group("Jobs of a running admin.")
-    group.command("list")(jobs_commands.list_jobs)
-    group.command("run")(jobs_commands.run_job)
-    group.command("start")(jobs_commands.start_job)
-    group.command("stop")(jobs_commands.stop_job)
-    return group
-
-
-def _runs() -> typer.Typer:
-    group = _group("Runs of a running admin.")
-    group.command("list")(runs_commands.list_runs)
-    group.command("log")(runs_commands.show_log)
-    return group
-
-
-def _cron() -> typer.Typer:
-    group = _group("What a cron expression means.")
-    group.command("next")(cron_commands.cron_next)
-    group.command("explain")(cron_commands.cron_explain)
-    return group
-
-
-def _database() -> typer.Typer:
-    group = _group("The schema of the database.")
-    group.command("upgrade")(database_commands.upgrade)
-    group.command("current")(database_commands.current)
-    return group
-
-
-def _token() -> typer.Typer:
-    group = _group("The access token of the installation.")
-    group.callback()(_no_options)
-    group.command("show")(database_commands.show_token)
-    return group
-
-
-def _users() -> typer.Typer:
-    group = _group("The people of the installation.")
-    group.callback()(_no_options)
-    group.command("password")(database_commands.set_password)
-    return group
-
-
 def _no_options() -> None:
-    # A group of one command would otherwise lose the command's name.
     pass

@@ -6,6 +6,7 @@ import typer
 
 from jobwheel.cli.access import AfterOption, JsonOption, LimitOption, UrlOption, signed_in
 from jobwheel.cli.output import local_time, one_line, page_note, print_json, print_table, tell
+from jobwheel.cli.runs_commands import print_log
 
 JobId = Annotated[int, typer.Argument(metavar="ID", min=1, help="The job's id.")]
 
@@ -44,17 +45,21 @@ def run_job(
         list[str] | None,
         typer.Option("--address", show_default=False, help="An executor of the group [default: the job's route]."),
     ] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Print what it writes until it has ended.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Run a job once, now."""
-    body = {"parameter": parameter, "addresses": address or []}
+    if follow and as_json:
+        raise typer.BadParameter("--follow prints the run's log, so it does not go with --json")
     with signed_in(url) as rest:
-        run = rest.post(f"/api/v1/jobs/{job_id}/run", body)
-    if as_json:
-        print_json(run)
-    else:
-        print(f"run {run['id']}")
-        tell(f"read what it writes: jobwheel runs log {run['id']} --follow")
+        run = rest.post(f"/api/v1/jobs/{job_id}/run", {"parameter": parameter, "addresses": address or []})
+        if as_json:
+            print_json(run)
+        elif follow:
+            print_log(rest, run["id"], follow=True)
+        else:
+            print(f"run {run['id']}")
+            tell(f"read what it writes: jobwheel runs log {run['id']} --follow")
 
 
 def start_job(job_id: JobId, url: UrlOption = None, as_json: JsonOption = False) -> None:

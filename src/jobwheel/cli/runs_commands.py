@@ -42,18 +42,23 @@ def show_log(
 ) -> None:
     """Print what a run wrote."""
     with signed_in(url) as rest:
-        line = 1
-        while True:
-            page = rest.get(f"/api/v1/runs/{run_id}/log", {"from_line": line})
-            _write(page["content"])
-            nothing_new = page["to_line"] < line
-            if page["is_end"] or (nothing_new and not follow):
-                break
-            line = max(line, page["to_line"] + 1)
-            if nothing_new:
-                threading.Event().wait(_FOLLOW_S)
-        if follow:
-            _tell_end(rest, run_id)
+        print_log(rest, run_id, follow=follow)
+
+
+def print_log(rest: Rest, run_id: int, *, follow: bool) -> None:
+    """Print a run's log; with `follow` go on until the run has ended, and say how."""
+    line = 1
+    while True:
+        page = rest.get(f"/api/v1/runs/{run_id}/log", {"from_line": line})
+        _write(page["content"])
+        nothing_new = page["to_line"] < line
+        if page["is_end"] or (nothing_new and not follow):
+            break
+        line = max(line, page["to_line"] + 1)
+        if nothing_new:
+            threading.Event().wait(_FOLLOW_S)
+    if follow:
+        _tell_end(rest, run_id)
 
 
 def _tell_end(rest: Rest, run_id: int) -> None:

@@ -132,6 +132,15 @@ def test_runs_a_job_and_follows_its_log(signed_in: Call, job: dict[str, Any], ex
     assert "counted" in table
 
 
+def test_runs_a_job_and_prints_its_log_at_once(signed_in: Call, job: dict[str, Any], executor: Executor) -> None:
+    answer = signed_in("jobs", "run", job["id"], "-p", "nineteen", "--follow")
+    assert answer.code == 0
+    assert "counting to nineteen" in answer.out
+    assert answer.err.endswith(": succeeded\n")
+    both = signed_in("jobs", "run", job["id"], "--follow", "--json")
+    assert (both.code, both.out) == (2, "")
+
+
 def test_a_run_that_nobody_takes_tells_why(signed_in: Call, job: dict[str, Any]) -> None:
     answer = signed_in("jobs", "run", job["id"])
     run_id = answer.out.removeprefix("run ").strip()
