@@ -3,7 +3,9 @@ SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
-PYTHON ?= python3
+# The first one that is new enough; `make PYTHON=…` names another.
+PYTHON ?= $(shell for each in python3 python3.13 python3.12 python3.11; do \
+	$$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
 # The stamps say which lock the environment was made from; a changed lock makes it anew.
@@ -17,8 +19,8 @@ help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
 $(BIN)/python:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-		{ echo "Jobwheel needs Python 3.11 or later; $(PYTHON) is older. Name another one: make $(MAKECMDGOALS) PYTHON=python3.13"; exit 1; }
+	@test -n "$(PYTHON)" && $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Jobwheel needs Python 3.11 or later, and none was found; name one: make $(MAKECMDGOALS) PYTHON=…"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
 $(RUN_STAMP): requirements/run.txt pyproject.toml | $(BIN)/python
