@@ -56,10 +56,9 @@ def lock_files_pin_what_is_needed() -> Iterator[str]:
             version = pins.get(canonicalize_name(requirement.name))
             if version is None or not requirement.specifier.contains(version, prereleases=True):
                 yield f"{name}: {requirement} is not what it pins ({version or 'nothing'}): run `make lock`"
-        for package, version in PIN.findall(text):
-            entry = text[text.index(f"{package}=={version}") :].partition("\n")
-            if "--hash=" not in entry[0] + entry[2].partition("\n")[0]:
-                yield f"{name}: {package} has no hash"
+        for entry in text.replace("\\\n", " ").splitlines():
+            if PIN.match(entry) and "--hash=" not in entry:
+                yield f"{name}: {entry.split()[0]} has no hash"
 
 
 def files_name_no_place_of_one_machine() -> Iterator[str]:
