@@ -14,15 +14,15 @@ _NEEDS_ADMIN = "needs the admin's packages: pip install 'jobwheel[admin]'"
 
 def run(arguments: Sequence[str]) -> int:
     """Run the command and return the exit code."""
+    if arguments and arguments[0] == "executor":
+        return _run_executor(arguments[1:])
     parser = _parser()
-    known, rest = parser.parse_known_args(arguments)
-    if known.command is None:
+    command = parser.parse_known_args(arguments)[0].command
+    if command is None:
         parser.print_help(sys.stderr)
         return 2
-    if known.command != "executor":
-        print(f"jobwheel: `jobwheel {known.command}` {_NEEDS_ADMIN}", file=sys.stderr)
-        return 1
-    return _run_executor(rest)
+    print(f"jobwheel: `jobwheel {command}` {_NEEDS_ADMIN}", file=sys.stderr)
+    return 1
 
 
 def _parser() -> argparse.ArgumentParser:

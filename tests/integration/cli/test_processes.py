@@ -72,6 +72,7 @@ def test_a_plain_install_says_what_it_needs(arguments: tuple[str, ...], tmp_path
 
 def test_a_plain_install_has_help_and_a_version(tmp_path: Path) -> None:
     assert _finish((sys.executable, "-c", _PLAIN, "--version"), tmp_path)[1].startswith("jobwheel ")
+    assert "module:executor" in _finish((sys.executable, "-c", _PLAIN, "executor", "--help"), tmp_path)[1]
     code, _, err = _finish((sys.executable, "-c", _PLAIN), tmp_path)
     assert code == 2
     assert "executor" in err
