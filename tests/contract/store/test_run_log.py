@@ -10,7 +10,7 @@ from jobwheel.admin.domain.run import Outcome
 from jobwheel.admin.domain.writes import Accepted, Ended, RunWrite, Settlement, Unconfirmed, Unsent
 from jobwheel.admin.store import run_log
 from jobwheel.admin.store.run_log import CheckLater
-from tests.support.store import INSTANCE, NOW_MS, Store
+from tests.support.store import ADDRESS, INSTANCE, NOW_MS, Store, take_off
 
 OTHER = NodeId(99)
 ENDED_MS = NOW_MS + 900
@@ -347,3 +347,18 @@ async def test_own_runs_that_are_being_sent_for_too_long(store: Store) -> None:
     await store.change_run(pending, sent_ms=NOW_MS - 1)
     assert await store.database.read(run_log.sending_since, node, NOW_MS + 1, 10) == [run_id]
     assert await store.database.read(run_log.sending_since, node, NOW_MS, 10) == []
+
+
+async def test_an_unconfirmed_run_moves_from_the_address_it_has(store: Store) -> None:
+    node = await store.node()
+    run_id = await store.sending(node, instance_id=INSTANCE)
+    there = take_off(run_id, None, "http://10.0.0.8:9999/")
+    move = (run_log.move_unconfirmed, there, ADDRESS, NOW_MS + 50, NOW_MS + 60_050)
+    assert not await store.database.write(*move)
+    await store.apply(node, unconfirmed(run_id))
+    await store.database.write(run_log.note_heard, run_id, NOW_MS, 2)
+    assert await store.database.write(*move)
+    assert not await store.database.write(*move)
+    row = await store.run_row(run_id)
+    assert (row["executor_address"], row["instance_id"], row["idle_answers"]) == (there.address, None, 0)
+    assert (row["phase"], row["unheard_ms"], row["check_ms"]) == ("unconfirmed", NOW_MS + 50, NOW_MS + 60_050)

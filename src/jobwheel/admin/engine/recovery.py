@@ -11,14 +11,14 @@ import msgspec
 from jobwheel.admin.domain.ids import RunId
 from jobwheel.admin.domain.job import DispatchJob
 from jobwheel.admin.domain.run import Outcome, PendingRun
-from jobwheel.admin.domain.writes import Accepted, Unconfirmed, Unsent
+from jobwheel.admin.domain.writes import Accepted, TakeOff, Unconfirmed, Unsent
 from jobwheel.admin.engine import trigger_message
 from jobwheel.admin.engine.addresses import AddressBook
 from jobwheel.admin.engine.context import EngineContext
 from jobwheel.admin.engine.dispatcher import refused
-from jobwheel.admin.engine.executor_client import AnswerKind, ExecutorClient
+from jobwheel.admin.engine.executor_client import Answer, AnswerKind, ExecutorClient
 from jobwheel.admin.engine.requests import trigger_request
-from jobwheel.admin.engine.rules import RESENDS_END_MS, UNHEARD_END_MS, next_check_ms
+from jobwheel.admin.engine.rules import RESENDS_END_MS, UNHEARD_END_MS, first_check_ms, next_check_ms
 from jobwheel.admin.engine.run_log_writer import RunLogWriter
 from jobwheel.admin.store import run_log, runs
 from jobwheel.admin.store.run_log import CheckLater, UnconfirmedRun
@@ -97,12 +97,42 @@ class Recovery:
         )
         answer = await self._client.run(run.address, self._book.app_name(run.group_id) or "", request)
         message = f"sent again: {trigger_message.asked(run.address, answer)}"
+        refuses = answer.kind in (AnswerKind.REJECTED, AnswerKind.STOPPING)
+        if refuses and (answer.reason == Reason.INSTANCE or answer.instance_id != instance_id):
+            self._lose(run, message + "not confirmed: another process answers at this address now\n")
+        elif answer.kind is AnswerKind.STOPPING:
+            await self._send_elsewhere(run, job, message)
+        else:
+            self._record(run, answer, message)
+
+    async def _send_elsewhere(self, run: UnconfirmedRun, job: DispatchJob, message: str) -> None:
+        """The process that it was sent to never had it and takes no more: as at first, it is the next one's turn."""
+        database, before = self._context.database, run.address
+        self._book.mark_unreachable(before)
+        for candidate in [] if run.is_named else self._book.candidates(run.group_id):
+            since_ms = database.now_ms()
+            check_ms = first_check_ms(since_ms, ours=candidate.instance_id is not None)
+            there = TakeOff(run.id, candidate.address, run.handler, job.route_strategy, candidate.instance_id)
+            if not await database.write(run_log.move_unconfirmed, there, before, since_ms, check_ms):
+                return
+            before = candidate.address
+            request = trigger_request(_as_pending(run), job, candidate.instance_id)
+            request = msgspec.structs.replace(request, executor_handler=run.handler)
+            answer = await self._client.run(before, self._book.app_name(run.group_id) or "", request)
+            message += trigger_message.asked(before, answer)
+            if answer.kind not in (AnswerKind.UNREACHABLE, AnswerKind.STOPPING):
+                self._record(run, answer, message)
+                return
+            self._book.mark_unreachable(before)
+        message += "no address could be reached\n"
+        self._writer.add(Unsent(run.id, self._context.clock.now(), 500, Outcome.FAILED, message))
+
+    def _record(self, run: UnconfirmedRun, answer: Answer, message: str) -> None:
+        """Write what the answer means; without a usable one the run stays as it is."""
         now_ms = self._context.clock.now()
         if answer.kind is AnswerKind.ACCEPTED:
             self._writer.add(Accepted(run.id, now_ms, answer.instance_id, message))
-        elif answer.reason == Reason.INSTANCE:
-            self._lose(run, message + "not confirmed: another process answers at this address now\n")
-        elif answer.kind in (AnswerKind.REJECTED, AnswerKind.STOPPING):
+        elif answer.kind is AnswerKind.REJECTED:
             self._writer.add(refused(run.id, now_ms, answer, message))
 
     async def _ask(self, run: UnconfirmedRun) -> None:

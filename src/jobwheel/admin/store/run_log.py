@@ -58,6 +58,7 @@ class UnconfirmedRun:
     unheard_ms: int
     check_ms: int
     idle_answers: int
+    is_named: bool
 
 
 def due_unconfirmed(connection: Connection, now_ms: int, most: int) -> list[UnconfirmedRun]:
@@ -85,6 +86,7 @@ def due_unconfirmed(connection: Connection, now_ms: int, most: int) -> list[Unco
             unheard_ms=row.unheard_ms,
             check_ms=row.check_ms,
             idle_answers=row.idle_answers,
+            is_named=bool(row.named_addresses),
         )
         for row in rows
     ]
@@ -125,6 +127,26 @@ def check_later(connection: Connection, moves: Sequence[CheckLater]) -> set[RunI
         if changed.rowcount == 1:
             taken.add(move.run_id)
     return taken
+
+
+def move_unconfirmed(connection: Connection, run: TakeOff, from_address: str, since_ms: int, check_ms: int) -> bool:
+    """Give an unconfirmed run that certainly did not arrive another address; only if True may it be sent there."""
+    moved = connection.execute(
+        update(job_log)
+        .where(
+            job_log.c.id == run.run_id,
+            job_log.c.phase == Phase.UNCONFIRMED,
+            job_log.c.executor_address == from_address,
+        )
+        .values(
+            executor_address=run.address,
+            instance_id=run.instance_id,
+            unheard_ms=since_ms,
+            check_ms=check_ms,
+            idle_answers=0,
+        )
+    )
+    return moved.rowcount == 1
 
 
 def note_heard(connection: Connection, run_id: RunId, unheard_ms: int, idle_answers: int) -> None:

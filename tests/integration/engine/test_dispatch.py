@@ -1,0 +1,197 @@
+"""What becomes of a run, by what its executors do."""
+
+import asyncio
+
+import pytest
+
+from jobwheel.admin.domain.run import Outcome, Phase
+from tests.support.http_peer import unused_port
+from tests.support.live_admin import CLOCK, LiveAdmin, until
+from tests.support.recording_executor import INSTANCE, Answer, accept, garbage, hang, refuse
+
+
+async def register_dead(live: LiveAdmin) -> str:
+    """An address that registered and then vanished: connections are refused."""
+    async with live.executor(port=unused_port()) as executor:
+        await executor.register()
+        return executor.address
+
+
+@pytest.mark.parametrize(
+    ("path", "instance"), [("/run", None), ("/trigger", None), ("/run", INSTANCE)], ids=["A and B", "C", "ours"]
+)
+async def test_a_run_of_each_kind_of_executor(live: LiveAdmin, path: str, instance: str | None) -> None:
+    async with live.executor(path=path, instance=instance) as executor:
+        await executor.register()
+        job = await live.job(parameter="day=2026-11-27")
+        run = await live.done(await live.trigger(job))
+    assert (run.outcome, run.trigger_code, run.handle_code, run.handle_message) == (Outcome.SUCCEEDED, 200, 200, "done")
+    assert run.executor_address == executor.address
+    assert run.trigger_message is not None
+    assert f"{executor.address} accepted (code 200)" in run.trigger_message
+    sent = executor.runs()[-1]
+    assert (sent.path, sent.log_id, sent.body["executorParams"]) == (path, run.id, "day=2026-11-27")
+    assert sent.headers["xxl-job-access-token"] == live.token
+    assert sent.headers["xxl-job-appname"] == "orders"
+    assert ("scheduledTime" in sent.body) == (instance is not None)
+    assert sent.body["logDateTime"] == run.triggered_ms
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome", "code"),
+    [
+        (refuse(500, msg="job handler [settle] not found."), Outcome.FAILED, 500),
+        (refuse(501, msg="odd"), Outcome.FAILED, 501),
+        (refuse(0, msg="zero"), Outcome.FAILED, 500),
+        (refuse(500, msg="block strategy effect\uff1aDiscard Later"), Outcome.DISCARDED, 500),
+        (refuse(500, reason="full", msg="the queue is full"), Outcome.DISCARDED, 500),
+    ],
+)
+async def test_a_refusal_ends_the_run_and_goes_to_no_other(
+    live: LiveAdmin, answer: Answer, outcome: Outcome, code: int
+) -> None:
+    async with live.executor(answer) as refusing, live.executor(answer) as other:
+        await refusing.register()
+        await other.register()
+        run = await live.done(await live.trigger(await live.job()))
+    assert (run.outcome, run.trigger_code, run.handle_code) == (outcome, code, 0)
+    assert len(refusing.runs()) + len(other.runs()) == 1
+
+
+async def test_who_knows_neither_path_refuses(live: LiveAdmin) -> None:
+    async with live.executor(path="/elsewhere") as executor:
+        await executor.register()
+        run = await live.done(await live.trigger(await live.job()))
+    assert (run.outcome, run.trigger_code) == (Outcome.FAILED, 500)
+    assert [asked.path for asked in executor.asked] == ["/run", "/trigger"]
+
+
+@pytest.mark.parametrize("strategy", ["FIRST", "LAST", "ROUND", "RANDOM"])
+async def test_a_dead_address_is_passed_over_and_out_from_then_on(live: LiveAdmin, strategy: str) -> None:
+    dead = [await register_dead(live) for _ in range(3)]
+    async with live.executor() as executor:
+        await executor.register()
+        job = await live.job(route_strategy=strategy)
+        runs = [await live.done(await live.trigger(job)) for _ in range(4)]
+    assert {(run.outcome, run.executor_address) for run in runs} == {(Outcome.SUCCEEDED, executor.address)}
+    assert len(executor.runs()) == 4
+    for address in dead:
+        assert sum(f"{address} unreachable" in (run.trigger_message or "") for run in runs) <= 1
+
+
+async def test_an_executor_that_is_stopping_is_passed_over(live: LiveAdmin) -> None:
+    stopping = refuse(500, reason="stopping", msg="this executor is stopping")
+    async with live.executor(stopping, instance=INSTANCE) as leaver, live.executor() as executor:
+        await leaver.register()
+        await executor.register()
+        job = await live.job(route_strategy="FIRST" if leaver.address < executor.address else "LAST")
+        runs = [await live.done(await live.trigger(job)) for _ in range(3)]
+    assert {run.executor_address for run in runs} == {executor.address}
+    assert len(leaver.runs()) == 1
+    assert f"{leaver.address} is shutting down" in (runs[0].trigger_message or "")
+
+
+async def test_without_a_live_address_the_run_fails_and_says_so(live: LiveAdmin) -> None:
+    dead = await register_dead(live)
+    job = await live.job()
+    first, second = [await live.done(await live.trigger(job)) for _ in range(2)]
+    assert (first.outcome, first.trigger_code) == (Outcome.FAILED, 500)
+    assert f"{dead} unreachable" in (first.trigger_message or "")
+    assert "no address could be reached" in (first.trigger_message or "")
+    assert second.outcome is Outcome.FAILED
+    assert "no live address" in (second.trigger_message or "")
+
+
+async def test_an_address_named_by_hand_gets_the_run_or_nobody(live: LiveAdmin) -> None:
+    async with live.executor() as first, live.executor() as second:
+        await first.register()
+        await second.register()
+        job = await live.job()
+        for named in (first, second):
+            run = await live.done(await live.trigger(job, named.address))
+            assert (run.outcome, run.executor_address) == (Outcome.SUCCEEDED, named.address)
+        await first.disappear()
+        run = await live.done(await live.trigger(job, first.address))
+    assert run.outcome is Outcome.FAILED
+    assert (len(first.runs()), len(second.runs())) == (1, 1)
+
+
+async def test_an_address_that_left_is_never_sent_to(live: LiveAdmin) -> None:
+    async with live.executor() as leaver, live.executor() as stayer:
+        await leaver.register()
+        await stayer.register()
+        job = await live.job(route_strategy="ROUND")
+        await live.done(await live.trigger(job))
+        before = len(leaver.runs())
+        await leaver.leave()
+        for _ in range(12):
+            run = await live.done(await live.trigger(job))
+            assert run.executor_address == stayer.address
+        assert len(leaver.runs()) == before
+        await leaver.register()
+        for _ in range(2):
+            await live.done(await live.trigger(job))
+        assert len(leaver.runs()) == before + 1
+
+
+async def test_an_executor_that_hangs_holds_nobody_else_up(live: LiveAdmin) -> None:
+    async with live.executor(hang, reports=False) as dead, live.executor(app_name="billing") as executor:
+        await dead.register()
+        await executor.register()
+        stuck = await live.job()
+        for _ in range(150):
+            await live.trigger(stuck)
+        await until(lambda: len(dead.runs()) >= 20)
+        job = await live.job(app_name="billing")
+        began_ms = CLOCK.now()
+        run = await live.done(await live.trigger(job))
+        assert run.outcome is Outcome.SUCCEEDED
+        assert CLOCK.now() - began_ms < 500
+
+
+async def test_a_result_before_the_answer(live: LiveAdmin) -> None:
+    answered = asyncio.Event()
+
+    async def report_first(executor: object, asked: object) -> dict[str, object]:
+        await executor.report(asked.log_id)  # type: ignore[attr-defined]
+        answered.set()
+        return {"code": 200}
+
+    async with live.executor(report_first) as executor:
+        await executor.register()
+        run_id = await live.trigger(await live.job())
+        await answered.wait()
+        run = await live.run_when(run_id, lambda run: run.accepted_ms is not None)
+    assert (run.phase, run.outcome, run.handle_code) == (None, Outcome.SUCCEEDED, 200)
+    assert "accepted" in (run.trigger_message or "")
+
+
+async def test_garbage_is_no_answer(live: LiveAdmin) -> None:
+    async with live.executor(garbage) as executor:
+        await executor.register()
+        run_id = await live.trigger(await live.job())
+        run = await live.run_when(run_id, lambda run: run.phase is Phase.UNCONFIRMED)
+        assert "may or may not have arrived" in (run.trigger_message or "")
+        assert len(executor.runs()) == 1
+        await executor.report(run_id)
+        assert (await live.done(run_id)).outcome is Outcome.SUCCEEDED
+
+
+async def test_a_run_for_which_there_is_no_slot_waits_its_turn(live: LiveAdmin) -> None:
+    release = asyncio.Event()
+
+    async def slowly(executor: object, asked: object) -> object:
+        await release.wait()
+        return await accept(executor, asked)  # type: ignore[arg-type]
+
+    async with live.executor(slowly) as executor:  # type: ignore[arg-type]
+        await executor.register()
+        job = await live.job()
+        run_ids = [await live.trigger(job) for _ in range(60)]
+        await until(lambda: len(executor.runs()) == 32)
+        figures = live.admin.engine.collect()
+        assert figures.sends_in_flight + sum(lane.waiting for lane in figures.lanes) <= 60
+        release.set()
+        for run_id in run_ids:
+            assert (await live.done(run_id)).outcome in (Outcome.SUCCEEDED, None)
+        assert sorted(run.log_id for run in executor.runs()) == run_ids

@@ -1,0 +1,214 @@
+"""An executor that records what it is told: real HTTP on loopback, and as good or bad an answerer as a test wants.
+
+As a process it appends each start to a file: `python -m tests.support.recording_executor --help`.
+"""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self
+
+from jobwheel.kernel.clock import SystemClock
+from jobwheel.wire.client import WireClient
+
+INSTANCE = "7f0c6a52-0000-4000-8000-000000000001"
+_CLOCK = SystemClock()
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request. `at_ms` is when it was read, epoch milliseconds."""
+
+    path: str
+    headers: dict[str, str]
+    body: dict[str, Any]
+    at_ms: int
+
+    @property
+    def log_id(self) -> int:
+        return int(self.body["logId"])
+
+
+Answer = Callable[["RecordingExecutor", Asked], Awaitable[dict[str, Any] | bytes | None]]
+"""An envelope, or raw bytes, or None: the connection is cut without a word."""
+
+
+@dataclass
+class RecordingExecutor:
+    """Serves `path` (`/run`, or `/trigger` for a newer one); with `instance` it is one of ours.
+
+    Every run is answered by `answer`, every question of idleness by `idle`. With `reports` an accepted run is called
+    back at once as succeeded. `asked` holds all requests.
+    """
+
+    admin_url: str
+    token: str
+    answer: "Answer" = field(default_factory=lambda: accept)
+    path: str = "/run"
+    instance: str | None = None
+    app_name: str = "orders"
+    reports: bool = True
+    idle: bool = True
+    port: int = 0
+    asked: list[Asked] = field(default_factory=list)
+    started: dict[int, Asked] = field(default_factory=dict)
+    on_start: Callable[[Asked], None] = lambda _: None
+
+    async def __aenter__(self) -> Self:
+        self._client = WireClient(_CLOCK)
+        await self._client.start()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.disappear()
+        await self._client.stop()
+
+    async def disappear(self) -> None:
+        """Stop serving, as a process that was killed: connections to it are refused from now on."""
+        self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        for writer in self._writers:
+            writer.transport.abort()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.sleep(0)  # noqa: TID251 - a turn of the loop, in which the aborted transports close
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.port}/"
+
+    def runs(self) -> list[Asked]:
+        """The requests to run something, in the order in which they came."""
+        return [asked for asked in self.asked if asked.path in ("/run", "/trigger")]
+
+    async def post(self, name: str, body: object, token: str | None = None) -> dict[str, Any]:
+        """Post to the admin's API; its envelope."""
+        headers = {"XXL-JOB-ACCESS-TOKEN": self.token if token is None else token}
+        reply = await self._client.post(f"{self.admin_url}/api/{name}", json.dumps(body).encode(), headers, 8.0)
+        answer = json.loads(reply.body)
+        assert isinstance(answer, dict)
+        return answer
+
+    def registration(self) -> dict[str, Any]:
+        body: dict[str, Any] = {
+            "registryGroup": "EXECUTOR",
+            "registryKey": self.app_name,
+            "registryValue": self.address,
+        }
+        if self.instance is not None:
+            body["features"] = {"instance": self.instance, "version": "1.0.0"}
+        return body
+
+    async def register(self) -> None:
+        answer = await self.post("registry", self.registration())
+        assert answer["code"] == 200, answer
+
+    async def leave(self) -> None:
+        answer = await self.post("registryRemove", self.registration())
+        assert answer["code"] == 200, answer
+
+    async def report(self, log_id: int, code: int = 200, message: str = "done") -> dict[str, Any]:
+        """Call a run back."""
+        return await self.post(
+            "callback", [{"logId": log_id, "logDateTim": 0, "handleCode": code, "handleMsg": message}]
+        )
+
+    def spawn(self, work: Awaitable[Any]) -> None:
+        """Let something go on beside the requests, until the executor disappears."""
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        self._writers.add(writer)
+        try:
+            while True:
+                answer = await self._answer(await _read(reader))
+                if answer is None:
+                    break
+                body = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+                await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
+            pass
+        finally:
+            writer.transport.abort()
+            self._writers.discard(writer)
+            self._tasks.discard(task)
+
+    async def _answer(self, asked: Asked) -> dict[str, Any] | bytes | None:
+        self.asked.append(asked)
+        if asked.path == "/idleBeat":
+            return {"code": 200 if self.idle else 500}
+        if asked.path != self.path:
+            return {"code": 500, "msg": f"invalid request, uri-mapping({asked.path}) not found."}
+        return await self.answer(self, asked)
+
+    def envelope(self, code: int = 200, **fields: object) -> dict[str, Any]:
+        instance = {} if self.instance is None else {"instance": self.instance}
+        return {"code": code, "msg": None, "content": None, **instance, **fields}
+
+    def start(self, asked: Asked) -> bool:
+        """What every executor does with a run it takes; False if it has it already."""
+        if asked.log_id in self.started:
+            return False
+        self.started[asked.log_id] = asked
+        self.on_start(asked)
+        if self.reports:
+            self.spawn(self.report(asked.log_id))
+        return True
+
+
+async def _read(reader: asyncio.StreamReader) -> Asked:
+    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+    request_line, *lines = head.removesuffix("\r\n\r\n").split("\r\n")
+    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    body = await reader.readexactly(int(headers.get("content-length", "0")))
+    return Asked(request_line.split()[1], headers, json.loads(body or b"{}"), _CLOCK.now())
+
+
+async def accept(executor: RecordingExecutor, asked: Asked) -> dict[str, Any]:
+    """Take the run; one that is known is called so by an executor of ours, and taken for new by others."""
+    if not executor.start(asked) and executor.instance is not None:
+        return executor.envelope(500, reason="repeated")
+    return executor.envelope()
+
+
+async def take_and_cut(executor: RecordingExecutor, asked: Asked) -> dict[str, Any] | None:
+    """Take the run and break the connection off before the answer; answer its resend."""
+    return await accept(executor, asked) if not executor.start(asked) else None
+
+
+async def cut(executor: RecordingExecutor, asked: Asked) -> dict[str, Any] | None:
+    """Break off, and never have seen the run; take its resend."""
+    return await accept(executor, asked) if asked.body.get("resend") else None
+
+
+async def hang(executor: RecordingExecutor, asked: Asked) -> None:
+    """Take the run and say nothing."""
+    executor.start(asked)
+    await asyncio.Event().wait()
+
+
+def refuse(code: int = 500, **fields: object) -> Answer:
+    """Refuse every run with this envelope."""
+
+    async def answer(executor: RecordingExecutor, asked: Asked) -> dict[str, Any]:
+        return executor.envelope(code, **fields)
+
+    return answer
+
+
+async def garbage(executor: RecordingExecutor, asked: Asked) -> bytes:
+    return b"<html><body>It works!</body></html>"
