@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from jobwheel.kernel.clock import SystemClock
-from jobwheel.wire.client import WireClient
+from jobwheel.wire.client import UncertainError, UnreachableError, WireClient
 
 INSTANCE = "7f0c6a52-0000-4000-8000-000000000001"
 _CLOCK = SystemClock()
@@ -166,8 +166,18 @@ class RecordingExecutor:
         self.started[asked.log_id] = asked
         self.on_start(asked)
         if self.reports:
-            self.spawn(self.report(asked.log_id))
+            self.spawn(self._deliver(asked.log_id))
         return True
+
+    async def _deliver(self, log_id: int) -> None:
+        """Report until it is acknowledged, as every executor does."""
+        while True:
+            try:
+                if (await self.report(log_id))["code"] == 200:
+                    return
+            except (UnreachableError, UncertainError):
+                pass
+            await _CLOCK.wait(0.05)
 
 
 async def _read(reader: asyncio.StreamReader) -> Asked:

@@ -353,12 +353,15 @@ async def test_an_unconfirmed_run_moves_from_the_address_it_has(store: Store) ->
     node = await store.node()
     run_id = await store.sending(node, instance_id=INSTANCE)
     there = take_off(run_id, None, "http://10.0.0.8:9999/")
-    move = (run_log.move_unconfirmed, there, ADDRESS, NOW_MS + 50, NOW_MS + 60_050)
-    assert not await store.database.write(*move)
+
+    async def move() -> bool:
+        return await store.database.write(run_log.move_unconfirmed, there, ADDRESS, NOW_MS + 50, NOW_MS + 60_050)
+
+    assert not await move()
     await store.apply(node, unconfirmed(run_id))
     await store.database.write(run_log.note_heard, run_id, NOW_MS, 2)
-    assert await store.database.write(*move)
-    assert not await store.database.write(*move)
+    assert await move()
+    assert not await move()
     row = await store.run_row(run_id)
     assert (row["executor_address"], row["instance_id"], row["idle_answers"]) == (there.address, None, 0)
     assert (row["phase"], row["unheard_ms"], row["check_ms"]) == ("unconfirmed", NOW_MS + 50, NOW_MS + 60_050)
