@@ -45,6 +45,11 @@ class Releases:
 
 
 @dataclass(frozen=True, slots=True)
+class TakesBack:
+    node: NodeId
+
+
+@dataclass(frozen=True, slots=True)
 class Looks:
     pass
 
@@ -63,6 +68,7 @@ _STEPS = st.one_of(
     st.builds(Redirects, _NODES),
     st.builds(Adopts, _NODES),
     st.builds(Releases, _NODES),
+    st.builds(TakesBack, _NODES),
     st.builds(Looks),
     st.builds(Writes, _NODES, st.lists(_WRITES, min_size=1, max_size=3)),
 )
@@ -104,6 +110,8 @@ def _do(connection: Connection, run_id: RunId, step: object) -> None:
             nodes.adopt_all(connection, node, NOW_MS, 60_000)
         case Releases(node):
             runs.release_pending(connection, node)
+        case TakesBack(node):
+            run_log.take_back(connection, node, [run_id])
         case Looks():
             due = run_log.due_unconfirmed(connection, NOW_MS + 10**9, 10)
             run_log.check_later(connection, [CheckLater(run.id, run.check_ms, run.check_ms + 1) for run in due])

@@ -365,3 +365,15 @@ async def test_an_unconfirmed_run_moves_from_the_address_it_has(store: Store) ->
     row = await store.run_row(run_id)
     assert (row["executor_address"], row["instance_id"], row["idle_answers"]) == (there.address, None, 0)
     assert (row["phase"], row["unheard_ms"], row["check_ms"]) == ("unconfirmed", NOW_MS + 50, NOW_MS + 60_050)
+
+
+async def test_only_an_own_run_being_sent_is_taken_back(store: Store) -> None:
+    node = await store.node()
+    mine, foreign, accepted_run = await store.sending(node), await store.sending(OTHER), await store.sending(node)
+    await store.apply(node, accepted(accepted_run))
+    wanted = [mine, foreign, accepted_run]
+    assert await store.database.write(run_log.take_back, node, wanted) == 1
+    row = await store.run_row(mine)
+    assert (row["phase"], row["owner"], row["executor_address"], row["sent_ms"]) == ("pending", node, None, None)
+    assert (await store.run_row(foreign))["phase"] == "sending"
+    assert (await store.run_row(accepted_run))["phase"] == "accepted"

@@ -17,7 +17,7 @@ from jobwheel.admin.store import Connection, runs
 from jobwheel.admin.store.errors import DatabaseInUseError, DatabaseUnusableError, SchemaVersionError
 from jobwheel.kernel.errors import JobwheelError
 from tests.support.live_admin import CLOCK, LiveAdmin, live_admin, seen, until
-from tests.support.recording_executor import INSTANCE, Asked, RecordingExecutor, accept
+from tests.support.recording_executor import INSTANCE, Asked, RecordingExecutor, accept, hang
 from tests.support.store import new_run
 
 EVERY_SECOND: dict[str, Any] = {"schedule_type": "CRON", "schedule_conf": "* * * * * ?"}
@@ -69,6 +69,22 @@ async def test_a_graceful_stop_hands_over_what_waits_and_the_next_start_runs_it(
     finally:
         await executor.__aexit__(None, None, None)
     assert sorted(executor.started) == run_ids
+
+
+async def test_what_was_not_on_the_wire_at_the_stop_is_pending_again(tmp_path: Path) -> None:
+    path, token = tmp_path / "data", "not-on-the-wire-7"
+    async with live_admin(path, token, address_limit=2, send_timeout_s=20.0) as live:
+        executor = live.executor(hang, reports=False)
+        await executor.__aenter__()
+        await executor.register()
+        job = await live.job()
+        for _ in range(20):
+            await live.trigger(job)
+        await until(lambda: len(executor.runs()) == 2 and live.admin.engine.launcher.sends_in_flight > 2)
+    await executor.__aexit__(None, None, None)
+    states = Counter(await _rows(path, "SELECT phase, owner IS NULL FROM xxl_job_log"))
+    # The two that were written may have arrived; the next start finds out.
+    assert states == {("sending", 0): 2, ("pending", 1): 18}
 
 
 async def test_a_take_off_under_way_at_the_stop_is_sent(live: LiveAdmin) -> None:

@@ -49,7 +49,8 @@ class Outcome(StrEnum):
 
 LEAVES: dict[Phase, frozenset[Phase | None]] = {
     Phase.PENDING: frozenset({Phase.SENDING, None}),
-    Phase.SENDING: frozenset({Phase.ACCEPTED, Phase.UNCONFIRMED, None}),
+    # Back to pending only at its owner's stop, which knows that not a byte of it was written.
+    Phase.SENDING: frozenset({Phase.ACCEPTED, Phase.UNCONFIRMED, Phase.PENDING, None}),
     Phase.UNCONFIRMED: frozenset({Phase.ACCEPTED, None}),
     Phase.ACCEPTED: frozenset({None}),
 }

@@ -72,6 +72,7 @@ class Launcher(Service):
         self._slow_jobs = SlowJobs()
         self._slots = AddressSlots(context.limits.address_limit)
         self._in_flight: dict[RunId, asyncio.Task[None]] = {}
+        self._unsent: list[RunId] = []
         self._taking_off = {lane.name: asyncio.Lock() for lane in self.lanes}
         self._backoff = Backoff()
 
@@ -105,7 +106,8 @@ class Launcher(Service):
     async def on_stop(self) -> None:
         """Take no more runs off, and let those in flight land; what has not landed is found unconfirmed later.
 
-        A take-off under way is brought to its end: what it commits as being sent is sent.
+        A take-off under way is brought to its end: what it commits as being sent is sent. What has not been on the wire
+        when the time is up is pending again, for the next start.
         """
         for lane in self.lanes:
             async with self._taking_off[lane.name]:
@@ -116,6 +118,12 @@ class Launcher(Service):
         for task in left:
             task.cancel()
         await asyncio.gather(*left, return_exceptions=True)
+        # A task that is cancelled before its first step leaves no trace but its entry.
+        unsent = [*self._unsent, *self._in_flight]
+        self._unsent.clear()
+        self._in_flight.clear()
+        if unsent:
+            await self._context.database.write(run_log.take_back, self._context.node.id, unsent)
 
     async def _pump(self, lane: Lane) -> None:
         failures = 0
@@ -207,7 +215,7 @@ class Launcher(Service):
 
     async def _fly(self, lane: Lane, flight: Flight) -> None:
         address = flight.candidates[0].address
-        started_s = self.clock.monotonic()
+        started_s: float | None = None
         try:
             async with self._slots.wire(address):
                 started_s = self.clock.monotonic()
@@ -217,7 +225,10 @@ class Launcher(Service):
             log.exception("launcher.send_failed", run_id=flight.run.id)
         finally:
             del self._in_flight[flight.run.id]
-            self._slow_jobs.note(flight.job.id, self.clock.monotonic() - started_s, self.clock.now())
+            if started_s is None:
+                self._unsent.append(flight.run.id)
+            else:
+                self._slow_jobs.note(flight.job.id, self.clock.monotonic() - started_s, self.clock.now())
             self._landed(lane, flight)
 
     def _landed(self, lane: Lane, flight: Flight) -> None:

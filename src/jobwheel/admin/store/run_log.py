@@ -23,6 +23,16 @@ def redirect(connection: Connection, node_id: NodeId, run: TakeOff, from_address
     return statements(connection).redirect(connection, node_id, run, from_address)
 
 
+def take_back(connection: Connection, node_id: NodeId, run_ids: Sequence[RunId]) -> int:
+    """Sending → pending for runs of the node of which certainly nothing was written; return how many."""
+    taken = connection.execute(
+        update(job_log)
+        .where(job_log.c.id.in_(run_ids), job_log.c.phase == Phase.SENDING, job_log.c.owner == node_id)
+        .values(phase=Phase.PENDING, executor_address=None, instance_id=None, sent_ms=None)
+    )
+    return taken.rowcount
+
+
 def apply(connection: Connection, zone: InstallationZone, node_id: NodeId, writes: Sequence[RunWrite]) -> Applied:
     """Apply a batch: answers before results, so that a result in the same batch finds its run accepted.
 
