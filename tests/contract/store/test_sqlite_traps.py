@@ -245,3 +245,58 @@ async def test_a_schema_that_is_there_is_left_alone(store: Store) -> None:
     run = (await store.pending(await store.node()))[0]
     await store.database.write(schema.prepare, "test")
     assert await store.run_row(run.id)
+
+
+async def test_a_stop_leaves_everything_in_the_one_file(store: Store) -> None:
+    await store.group()
+    path = store.database.path
+    assert path.with_name(path.name + "-wal").stat().st_size > 0
+    await store.database.stop()
+    assert not path.with_name(path.name + "-wal").exists()
+    copy = sqlite3.connect(f"file:{path}?immutable=1", uri=True)
+    try:
+        assert copy.execute("SELECT COUNT(*) FROM xxl_job_group").fetchone() == (1,)
+    finally:
+        copy.close()
+
+
+async def test_a_stopped_database_starts_again(store: Store) -> None:
+    await store.group()
+    await store.database.stop()
+    await store.database.start()
+    assert await store.database.read(lambda c: c.exec_driver_sql("SELECT COUNT(*) FROM xxl_job_group").scalar()) == 1
+
+
+async def test_of_writes_that_share_a_commit_one_that_fails_is_undone_alone(store: Store) -> None:
+    began, go = threading.Event(), threading.Event()
+
+    def hold(connection: Connection) -> None:
+        began.set()
+        assert go.wait(5)
+
+    def insert(name: str, error: Exception | None = None) -> Callable[[Connection], None]:
+        def work(connection: Connection) -> None:
+            connection.exec_driver_sql("INSERT INTO xxl_job_lock (lock_name) VALUES (?)", (name,))
+            if error is not None:
+                raise error
+
+        return work
+
+    first = asyncio.create_task(store.database.write(hold))
+    assert await asyncio.to_thread(began.wait, 5)
+    # All three wait for the writer now, and so come into one commit.
+    waiting = [
+        asyncio.create_task(store.database.write(insert("one"))),
+        asyncio.create_task(store.database.write(insert("two", ValueError("bad row")))),
+        asyncio.create_task(store.database.write(insert("three"))),
+    ]
+    await asyncio.sleep(0)  # noqa: TID251 - lets the tasks put their work into the queue
+    go.set()
+    await first
+    answers = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [type(answer) for answer in answers] == [type(None), ValueError, type(None)]
+
+    def names(connection: Connection) -> list[str]:
+        return list(connection.exec_driver_sql("SELECT lock_name FROM xxl_job_lock ORDER BY 1").scalars())
+
+    assert await store.database.read(names) == ["one", "three"]

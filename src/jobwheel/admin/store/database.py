@@ -52,7 +52,7 @@ class Database(Service):
         self._exclusive = exclusive
         self._lock_file: int | None = None
         self._writer = SqliteWriter(lambda: open_engine(self.path), _with_retries)
-        self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="jobwheel-reader")
+        self._readers: ThreadPoolExecutor | None = None
         self._read_engines: queue.SimpleQueue[Engine] = queue.SimpleQueue()
         self._clock_origin_ms = clock.now() - clock.monotonic() * 1000
 
@@ -84,6 +84,7 @@ class Database(Service):
         **kwargs: Arguments.kwargs,
     ) -> Answer:
         """Run `work` on a consistent snapshot that it cannot change."""
+        assert self._readers is not None, "the database is not started"
 
         def transaction() -> Answer:
             engine = self._read_engines.get()
@@ -99,14 +100,18 @@ class Database(Service):
             self._lock_file = _lock(self.path)
         loop = asyncio.get_running_loop()
         await self._writer.start()
+        self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="jobwheel-reader")
         for _ in range(_READERS):
             self._read_engines.put(await loop.run_in_executor(self._readers, open_reader, self.path))
 
     async def on_stop(self) -> None:
-        await self._writer.stop()
-        self._readers.shutdown(wait=True)
+        # The writer closes last: then its close puts the write-ahead log into the file, which a reader's cannot.
+        if self._readers is not None:
+            self._readers.shutdown(wait=True)
+            self._readers = None
         while not self._read_engines.empty():
             self._read_engines.get().dispose()
+        await self._writer.stop()
         if self._lock_file is not None:
             os.close(self._lock_file)
             self._lock_file = None
