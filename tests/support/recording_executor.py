@@ -1,6 +1,6 @@
 """An executor that records what it is told: real HTTP on loopback, and as good or bad an answerer as a test wants.
 
-As a process it appends each start to a file: `python -m tests.support.recording_executor --help`.
+`tests.support.executor_process` runs it as a process.
 """
 
 import asyncio
