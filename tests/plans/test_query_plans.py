@@ -1,5 +1,6 @@
 """On 200,000 runs no query of the engine, and no first page of the run list, reads its way through the log."""
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from jobwheel.admin.domain.ids import GroupId, JobId, NodeId
 from jobwheel.admin.domain.run import Outcome, Phase, TriggerType
 from jobwheel.admin.store import claims, nodes, run_list, run_log, runs, schema
 from jobwheel.admin.store.database import open_engine
-from jobwheel.admin.store.dialects.sqlite import _RESCHEDULE_FIX_DELAY
+from jobwheel.admin.store.dialects import sqlite
 from jobwheel.admin.store.run_list import RunFilter
 from tests.support.store import JOB_COLUMNS, NOW_MS
 
@@ -115,7 +116,6 @@ def _explain(connection: Connection, statement: str, parameters: Any) -> list[st
 
 ENGINE_QUERIES: list[tuple[str, Callable[..., object], tuple[object, ...]]] = [
     ("jobwheel_info_due", claims.due_jobs, (NOW_MS, 1000)),
-    ("jobwheel_log_owner", runs.own_pending_ids, (NODE, NOW_MS, 20_000)),
     ("jobwheel_log_owner", runs.has_ownerless, (NOW_MS,)),
     ("jobwheel_log_owner", runs.adopt_ownerless, (NODE, NOW_MS, 100)),
     ("jobwheel_log_owner", runs.release_pending, (NODE,)),
@@ -142,9 +142,40 @@ def test_the_engines_queries_use_their_index(
 
 
 def test_fix_delay_looks_for_open_runs_alone(see: Callable[..., Seen]) -> None:
-    seen = see(lambda c: c.exec_driver_sql(_RESCHEDULE_FIX_DELAY, (NOW_MS, 7, NOW_MS)))
+    seen = see(lambda c: c.exec_driver_sql(sqlite._RESCHEDULE_FIX_DELAY, (NOW_MS, 7, NOW_MS)))
     assert seen.uses("jobwheel_log_open"), seen.plan
     assert seen.scans == []
+
+
+def test_own_runs_come_from_the_index_alone(engine: Engine) -> None:
+    with engine.connect() as connection:
+        plan = _explain(connection, sqlite._OWN_DUE, (NODE, NOW_MS, 20_000))
+    assert any("USING COVERING INDEX jobwheel_log_owner" in line for line in plan), plan
+    assert not any("TEMP B-TREE" in line for line in plan)
+
+
+HOT_STATEMENTS = [
+    "_OWN_PENDING",
+    "_TAKE_OFF",
+    "_REDIRECT",
+    "_ACCEPTED",
+    "_UNSENT",
+    "_UNCONFIRMED",
+    "_SETTLED",
+    "_SETTLE",
+    "_STILL_DUE",
+    "_MOVE_ON",
+]
+
+
+@pytest.mark.parametrize("name", HOT_STATEMENTS)
+def test_a_hot_batch_looks_each_row_up_by_its_id(engine: Engine, name: str) -> None:
+    statement: str = getattr(sqlite, name)
+    with engine.connect() as connection:
+        plan = _explain(connection, statement, ["[]"] * statement.count("?"))
+    rows = [line for line in plan if re.match(r"(SCAN|SEARCH) (xxl_job_log|xxl_job_info|log|job)\b", line)]
+    assert rows
+    assert all("USING INTEGER PRIMARY KEY (rowid=?)" in line for line in rows), plan
 
 
 FILTERS: list[tuple[str | None, RunFilter]] = [

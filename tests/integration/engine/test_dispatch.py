@@ -1,13 +1,23 @@
 """What becomes of a run, by what its executors do."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from jobwheel.admin.domain.run import Outcome, Phase
 from tests.support.http_peer import unused_port
 from tests.support.live_admin import CLOCK, LiveAdmin, until
-from tests.support.recording_executor import INSTANCE, Answer, accept, garbage, hang, refuse
+from tests.support.recording_executor import (
+    INSTANCE,
+    Answer,
+    Asked,
+    RecordingExecutor,
+    accept,
+    garbage,
+    hang,
+    refuse,
+)
 
 
 async def register_dead(live: LiveAdmin) -> str:
@@ -134,6 +144,23 @@ async def test_an_address_that_left_is_never_sent_to(live: LiveAdmin) -> None:
         assert len(leaver.runs()) == before + 1
 
 
+async def test_a_candidate_that_leaves_before_its_turn_is_passed_over(live: LiveAdmin) -> None:
+    async with live.executor() as one, live.executor() as two, live.executor() as three:
+        first, second, third = sorted((one, two, three), key=lambda executor: executor.address)
+        for executor in (first, second, third):
+            await executor.register()
+
+        async def let_the_next_leave(executor: RecordingExecutor, asked: Asked) -> dict[str, Any]:
+            await second.leave()
+            return executor.envelope(500, reason="stopping")
+
+        first.answer = let_the_next_leave
+        run = await live.done(await live.trigger(await live.job(route_strategy="FIRST")))
+    assert (run.outcome, run.executor_address) == (Outcome.SUCCEEDED, third.address)
+    assert second.runs() == []
+    assert f"{second.address} has left the registry" in (run.trigger_message or "")
+
+
 async def test_an_executor_that_hangs_holds_nobody_else_up(live: LiveAdmin) -> None:
     async with live.executor(hang, reports=False) as dead, live.executor(app_name="billing") as executor:
         await dead.register()
@@ -152,8 +179,8 @@ async def test_an_executor_that_hangs_holds_nobody_else_up(live: LiveAdmin) -> N
 async def test_a_result_before_the_answer(live: LiveAdmin) -> None:
     answered = asyncio.Event()
 
-    async def report_first(executor: object, asked: object) -> dict[str, object]:
-        await executor.report(asked.log_id)  # type: ignore[attr-defined]
+    async def report_first(executor: RecordingExecutor, asked: Asked) -> dict[str, Any]:
+        await executor.report(asked.log_id)
         answered.set()
         return {"code": 200}
 
@@ -180,11 +207,11 @@ async def test_garbage_is_no_answer(live: LiveAdmin) -> None:
 async def test_a_run_for_which_there_is_no_slot_waits_its_turn(live: LiveAdmin) -> None:
     release = asyncio.Event()
 
-    async def slowly(executor: object, asked: object) -> object:
+    async def slowly(executor: RecordingExecutor, asked: Asked) -> dict[str, Any]:
         await release.wait()
-        return await accept(executor, asked)  # type: ignore[arg-type]
+        return await accept(executor, asked)
 
-    async with live.executor(slowly) as executor:  # type: ignore[arg-type]
+    async with live.executor(slowly) as executor:
         await executor.register()
         job = await live.job()
         run_ids = [await live.trigger(job) for _ in range(60)]
