@@ -54,7 +54,8 @@ class RunFeed:
         """
         # A run is written some seconds before it is due.
         now = instant_text(now_ms)
-        runs = [run for run in rest.get("/api/v1/runs", self._query)["items"] if run["due_at"] <= now]
+        read = [run for run in rest.get("/api/v1/runs", self._query)["items"] if run["due_at"] <= now]
+        runs = sorted(read, key=lambda run: (run["due_at"], run["id"]), reverse=True)
         ended = [run for run in reversed(runs) if run["outcome"] is not None and run["id"] not in self._ended]
         for run in ended:
             self._count(run)
