@@ -67,6 +67,30 @@ async def test_another_process_at_the_address_loses_the_run_and_a_late_result_fi
     assert (run.outcome, run.trigger_code, run.handle_code) == (Outcome.SUCCEEDED, 200, 200)
 
 
+async def test_a_refusal_by_a_stranger_says_nothing_of_the_run(live: LiveAdmin) -> None:
+    async with live.executor(take_and_cut, instance=INSTANCE, reports=False) as executor:
+        run_id = await unconfirmed(live, executor)
+        # Another make of executor has the address now, and refuses in its own way.
+        executor.instance = None
+        executor.answer = refuse(500, msg="job handler [settle] not found.")
+        await look_now(live, run_id)
+        assert (await live.done(run_id)).outcome is Outcome.LOST
+        await executor.report(run_id)
+        assert (await live.run(run_id)).outcome is Outcome.SUCCEEDED
+
+
+async def test_a_run_with_an_address_named_by_hand_goes_to_no_other_when_it_is_sent_again(live: LiveAdmin) -> None:
+    async with live.executor(cut, instance=INSTANCE) as leaver, live.executor() as other:
+        await leaver.register()
+        await other.register()
+        run_id = await live.trigger(await live.job(), leaver.address)
+        await live.run_when(run_id, lambda run: run.phase is Phase.UNCONFIRMED)
+        leaver.answer = refuse(500, reason="stopping", msg="this executor is stopping")
+        await look_now(live, run_id)
+        assert (await live.done(run_id)).outcome is Outcome.FAILED
+        assert other.runs() == []
+
+
 async def test_a_refusal_of_the_resend_is_the_runs_end(live: LiveAdmin) -> None:
     async with live.executor(cut, instance=INSTANCE) as executor:
         run_id = await unconfirmed(live, executor)
