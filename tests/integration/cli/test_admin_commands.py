@@ -122,7 +122,9 @@ def test_runs_a_job_and_follows_its_log(signed_in: Call, job: dict[str, Any], ex
     run = json.loads(signed_in("jobs", "run", job["id"], "--parameter", "seventeen", "--json").out)
     log = signed_in("runs", "log", run["id"], "--follow")
     assert log.code == 0
+    lines = log.out.splitlines()
     assert "counting to seventeen" in log.out
+    assert len(lines) == len(set(lines))
     assert log.err == f"run {run['id']}: succeeded\n"
     assert signed_in("runs", "log", run["id"]).out == log.out
     listed = json.loads(signed_in("runs", "list", "--job", job["id"], "--outcome", "succeeded", "--json").out)

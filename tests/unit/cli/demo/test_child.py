@@ -1,5 +1,6 @@
 import asyncio
 import os
+import select
 from pathlib import Path
 
 import pytest
@@ -33,9 +34,11 @@ async def test_a_child_that_does_not_stay_up_is_given_up_with_its_last_words(tmp
 
 async def test_a_child_that_ignores_the_polite_signal_is_killed(tmp_path: Path) -> None:
     program = (
-        "import pathlib, signal, threading\n"
+        "import os, pathlib, signal, threading\n"
         "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-        f"pathlib.Path({str(tmp_path / 'deaf')!r}).touch()\n"
+        f"note = pathlib.Path({str(tmp_path / 'note')!r})\n"
+        "note.write_text(str(os.getpid()))\n"
+        f"note.rename({str(tmp_path / 'deaf')!r})\n"
         "threading.Event().wait()\n"
     )
     said: list[str] = []
@@ -44,7 +47,11 @@ async def test_a_child_that_ignores_the_polite_signal_is_killed(tmp_path: Path) 
     async with asyncio.timeout(10):
         while not (tmp_path / "deaf").exists():
             await SystemClock().wait(0.01)
+    handle = os.pidfd_open(int((tmp_path / "deaf").read_text()))
     await child.stop()
+    ended, _, _ = select.select([handle], [], [], 0)
+    os.close(handle)
+    assert ended
     assert len(said) == 1
     assert "did not stop in time and is killed" in said[0]
 
