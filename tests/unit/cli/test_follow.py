@@ -22,6 +22,10 @@ class GrowingLog:
         return {"from_line": query["from_line"], "to_line": to_line, "content": content, "is_end": is_end}
 
 
+def _rest(log: GrowingLog) -> Rest:
+    return cast("Rest", log)
+
+
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jobwheel.cli.runs_commands._FOLLOW_S", 0)
@@ -29,7 +33,7 @@ def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_log_that_grows_is_printed_once_each_line(capsys: pytest.CaptureFixture[str]) -> None:
     log = GrowingLog((0, "", False), (2, "one\ntwo\n", False), (2, "", False), (3, "three", True))
-    print_log(cast("Rest", log), 7, follow=True)
+    print_log(_rest(log), 7, follow=True)
     assert log.asked == [1, 1, 3, 3]
     captured = capsys.readouterr()
     assert (captured.out, captured.err) == ("one\ntwo\nthree\n", "run 7: succeeded\n")
@@ -37,6 +41,6 @@ def test_a_log_that_grows_is_printed_once_each_line(capsys: pytest.CaptureFixtur
 
 def test_without_following_it_ends_where_there_is_nothing_new(capsys: pytest.CaptureFixture[str]) -> None:
     log = GrowingLog((2, "one\ntwo\n", False), (2, "", False))
-    print_log(cast("Rest", log), 7, follow=False)
+    print_log(_rest(log), 7, follow=False)
     assert log.asked == [1, 3]
     assert capsys.readouterr().out == "one\ntwo\n"
