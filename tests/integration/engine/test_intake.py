@@ -34,24 +34,26 @@ async def test_many_equal_results_at_once_settle_the_run_once(
     assert await live.run(run_id) == run  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("code", "outcome", "stored"),
-    [
-        (200, Outcome.SUCCEEDED, 200),
-        (500, Outcome.FAILED, 500),
-        (502, Outcome.TIMED_OUT, 502),
-        (-1, Outcome.FAILED, -1),
-        (137, Outcome.FAILED, 137),
-        (0, Outcome.FAILED, 500),
-    ],
-)
-async def test_any_code_is_a_result(
-    live: LiveAdmin, taken: tuple[RecordingExecutor, int], code: int, outcome: Outcome, stored: int
-) -> None:
-    executor, run_id = taken
-    assert (await executor.report(run_id, code))["code"] == 200
-    run = await live.run(run_id)  # type: ignore[arg-type]
-    assert (run.outcome, run.trigger_code, run.handle_code) == (outcome, 200, stored)
+RESULTS = [
+    (200, Outcome.SUCCEEDED, 200),
+    (500, Outcome.FAILED, 500),
+    (502, Outcome.TIMED_OUT, 502),
+    (-1, Outcome.FAILED, -1),
+    (137, Outcome.FAILED, 137),
+    (0, Outcome.FAILED, 500),
+]
+
+
+async def test_any_code_is_a_result(live: LiveAdmin) -> None:
+    async with live.executor(reports=False) as executor:
+        await executor.register()
+        job = await live.job()
+        for code, outcome, stored in RESULTS:
+            run_id = await live.trigger(job)
+            await live.run_when(run_id, lambda run: run.phase is Phase.ACCEPTED)
+            assert (await executor.report(run_id, code))["code"] == 200
+            run = await live.run(run_id)
+            assert (run.outcome, run.trigger_code, run.handle_code) == (outcome, 200, stored)
 
 
 @pytest.mark.parametrize("dialect", ["A", "B", "C"])
@@ -119,46 +121,47 @@ async def test_without_the_token_nothing_is_done(
     assert [each.address for each in live.admin.engine.addresses.candidates(group_id)] == [executor.address]
 
 
-@pytest.mark.parametrize(
-    ("path", "body", "words"),
-    [
-        ("callback", "not json", "JSON"),
-        ("callback", "{}", "callbackList"),
-        ("callback", '"text"', "array"),
-        ("registry", "[]", "object"),
-        ("registry", '{"registryGroup":"EXECUTOR","registryKey":"orders"}', "registryValue"),
-        ("registry", '{"registryGroup":"EXECUTOR","registryKey":"","registryValue":"http://a/"}', "registryKey"),
-        ("registry", '{"registryGroup":"EXECUTOR","registryKey":"o","registryValue":"a b"}', "registryValue"),
-        ("registry", '{"registryGroup":"EXECUTOR","registryKey":"o","registryValue":"http://a,http://b"}', "Value"),
-        (
-            "registry",
-            json.dumps({"registryGroup": "x" * 51, "registryKey": "o", "registryValue": "http://a/"}),
-            "registryGroup",
-        ),
-        ("unknown", "{}", "uri-mapping(/api/unknown) not found"),
-        ("registry/more", "{}", "uri-mapping(/api/registry/more) not found"),
-    ],
-)
-async def test_malformed_input_is_answered_with_what_is_wrong(
-    live: LiveAdmin, path: str, body: str, words: str
-) -> None:
-    async with live.executor() as executor:
-        headers = {"XXL-JOB-ACCESS-TOKEN": live.token}
-        reply = await executor._client.post(f"{live.url}/api/{path}", body.encode(), headers, 8.0)
-    assert reply.status == 200
-    envelope = json.loads(reply.body)
-    assert envelope["code"] == 500
-    assert words in envelope["msg"]
+MALFORMED = [
+    ("callback", "not json", "JSON"),
+    ("callback", "{}", "callbackList"),
+    ("callback", '"text"', "array"),
+    ("registry", "[]", "object"),
+    ("registry", '{"registryGroup":"EXECUTOR","registryKey":"orders"}', "registryValue"),
+    ("registry", '{"registryGroup":"EXECUTOR","registryKey":"","registryValue":"http://a/"}', "registryKey"),
+    ("registry", '{"registryGroup":"EXECUTOR","registryKey":"o","registryValue":"a b"}', "registryValue"),
+    ("registry", '{"registryGroup":"EXECUTOR","registryKey":"o","registryValue":"http://a,http://b"}', "Value"),
+    (
+        "registry",
+        json.dumps({"registryGroup": "x" * 51, "registryKey": "o", "registryValue": "http://a/"}),
+        "registryGroup",
+    ),
+    ("unknown", "{}", "uri-mapping(/api/unknown) not found"),
+    ("registry/more", "{}", "uri-mapping(/api/registry/more) not found"),
+]
 
 
-@pytest.mark.parametrize("root", ["/api/", "/xxl-job-admin/api/", "//api//", "/xxl-job-admin//api/"])
-async def test_both_roots_and_stray_slashes(live: LiveAdmin, root: str) -> None:
+async def post_raw(executor: RecordingExecutor, path: str, body: str) -> tuple[int, dict[str, Any]]:
+    """The HTTP status and the envelope of a body that may be anything."""
+    headers = {"XXL-JOB-ACCESS-TOKEN": executor.token}
+    reply = await executor._client.post(f"{executor.admin_url}{path}", body.encode(), headers, 8.0)
+    return reply.status, json.loads(reply.body)
+
+
+async def test_malformed_input_is_answered_with_what_is_wrong(live: LiveAdmin) -> None:
     async with live.executor() as executor:
-        headers = {"XXL-JOB-ACCESS-TOKEN": live.token}
-        for path, code in (("registry", 200), ("registry/", 200), ("nothing", 500)):
-            body = json.dumps(executor.registration()).encode()
-            reply = await executor._client.post(f"{live.url}{root}{path}", body, headers, 8.0)
-            assert (reply.status, json.loads(reply.body)["code"]) == (200, code)
+        for path, body, words in MALFORMED:
+            status, envelope = await post_raw(executor, f"/api/{path}", body)
+            assert (status, envelope["code"]) == (200, 500), body
+            assert words in envelope["msg"]
+
+
+async def test_both_roots_and_stray_slashes(live: LiveAdmin) -> None:
+    async with live.executor() as executor:
+        body = json.dumps(executor.registration())
+        for root in ("/api/", "/xxl-job-admin/api/", "//api//", "/xxl-job-admin//api/"):
+            for path, code in (("registry", 200), ("registry/", 200), ("nothing", 500)):
+                status, envelope = await post_raw(executor, f"{root}{path}", body)
+                assert (status, envelope["code"]) == (200, code), f"{root}{path}"
 
 
 async def test_rest_is_not_taken_for_the_wire(live: LiveAdmin) -> None:
