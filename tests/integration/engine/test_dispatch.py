@@ -1,13 +1,15 @@
 """What becomes of a run, by what its executors do."""
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jobwheel.admin.domain.run import Outcome, Phase
+from jobwheel.admin.store import runs
 from tests.support.http_peer import unused_port
-from tests.support.live_admin import CLOCK, LiveAdmin, until
+from tests.support.live_admin import CLOCK, LiveAdmin, live_admin, until
 from tests.support.recording_executor import (
     INSTANCE,
     Answer,
@@ -18,6 +20,7 @@ from tests.support.recording_executor import (
     hang,
     refuse,
 )
+from tests.support.store import new_run
 
 
 async def register_dead(live: LiveAdmin) -> str:
@@ -174,6 +177,29 @@ async def test_an_executor_that_hangs_holds_nobody_else_up(live: LiveAdmin) -> N
         run = await live.done(await live.trigger(job))
         assert run.outcome is Outcome.SUCCEEDED
         assert CLOCK.now() - began_ms < 500
+
+
+@pytest.mark.timeout(40)
+async def test_not_even_a_great_many_runs_of_it_do(tmp_path: Path) -> None:
+    async with (
+        live_admin(tmp_path / "data", wheel_capacity=1000, send_timeout_s=1.5) as live,
+        live.executor(hang, reports=False) as dead,
+        live.executor(app_name="billing") as executor,
+    ):
+        await dead.register()
+        await executor.register()
+        stuck, job = await live.job(), await live.job(app_name="billing")
+        run = new_run(live.admin.engine.node_id, CLOCK.now() - 60_000, job_id=stuck.id)
+        await live.admin.database.write(runs.insert_runs, live.admin.installation.zone, [run] * 3000)
+        await until(lambda: live.admin.engine.launcher.put_off_jobs() == [stuck.id])
+        for _ in range(5):
+            began_ms = CLOCK.now()
+            assert (await live.done(await live.trigger(job))).outcome is Outcome.SUCCEEDED
+            assert CLOCK.now() - began_ms < 1000
+        assert live.admin.engine.launcher.parked <= 500
+        # Once it works again, all of them come to their turn.
+        dead.answer = accept
+        await until(lambda: len({run.log_id for run in dead.runs()}) == 3000, 25)
 
 
 async def test_a_result_before_the_answer(live: LiveAdmin) -> None:

@@ -1,3 +1,4 @@
+import asyncio
 import secrets
 from collections.abc import AsyncIterator
 
@@ -14,6 +15,7 @@ from jobwheel.kernel.fake_clock import FakeClock
 from jobwheel.kernel.secret import Secret
 from jobwheel.wire.client import WireClient
 from tests.support.engine_parts import NOW_MS, pending_run
+from tests.support.eventually import eventually
 from tests.support.store import Store
 
 
@@ -86,14 +88,16 @@ async def test_a_node_beats_and_leaves(store: Store, clock: FakeClock) -> None:
     node = Node(store.database, clock)
     await node.start()
     run = (await store.pending(node.id))[0]
+    # The first beat has been written, by a thread, and the next one is waited for.
+    await eventually(lambda: clock.waiting > 0)
     await clock.advance(7)
-    beats: list[int] = []
-    # The beat is written by a thread: it takes a few turns.
-    for _ in range(500):
-        beats = [beat_ms for _, _, beat_ms in await store.database.read(nodes.live_nodes)]
-        if beats == [NOW_MS + 5000]:
-            break
-    assert beats == [NOW_MS + 5000]
+    async with asyncio.timeout(5):
+        while await _beats(store) != [NOW_MS + 5000]:
+            pass
     await node.stop()
     assert await store.database.read(nodes.live_nodes) == []
     assert (await store.run_row(run.id))["owner"] is None
+
+
+async def _beats(store: Store) -> list[int]:
+    return [beat_ms for _, _, beat_ms in await store.database.read(nodes.live_nodes)]

@@ -2,6 +2,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from jobwheel.admin.domain.ids import JobId
 from jobwheel.admin.domain.run import PendingRun
 from jobwheel.admin.engine.context import EngineContext, EngineLimits
 from jobwheel.admin.engine.feeder import Feeder
@@ -20,7 +21,8 @@ class Feeding:
         limits = EngineLimits(claim_batch=3, wheel_capacity=capacity)
         context = EngineContext(store.database, store.zone, clock, self.node, Counters(), limits)
         self.wheel = TimingWheel(lambda _: None, clock, capacity)
-        self.feeder = Feeder(context, self.wheel)
+        self.put_off: list[JobId] = []
+        self.feeder = Feeder(context, self.wheel, lambda: self.put_off)
 
     async def feed(self) -> int:
         return await self.feeder.run_once()
@@ -91,3 +93,14 @@ async def test_a_run_that_was_let_out_is_not_brought_again_before_its_take_off_i
     # The take-off failed for good and the run is pending still: then it is brought again.
     feeding.wheel.forget([runs[0].id])
     assert await feeding.feed() == 1
+
+
+async def test_runs_of_jobs_that_were_put_off_wait_until_they_are_not(store: Store, feeding: Feeding) -> None:
+    put_off = await store.pending(feeding.node.id, *(NOW_MS + n for n in range(5)), job_id=7)
+    others = await store.pending(feeding.node.id, NOW_MS + 9, job_id=8)
+    feeding.put_off = [JobId(7), JobId(9)]
+    assert await feeding.feed() == 1
+    assert feeding.held(others) == [True]
+    feeding.put_off = []
+    assert await feeding.feed() == 5
+    assert all(feeding.held(put_off))

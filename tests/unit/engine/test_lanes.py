@@ -60,7 +60,7 @@ def take_all(slots: AddressSlots, address: str, count: int) -> list[int]:
 
 
 def test_a_run_beyond_the_limit_is_parked_and_each_landing_calls_one() -> None:
-    slots = AddressSlots(1)
+    slots = AddressSlots(1, 1000)
     flying = take_all(slots, DEAD, 20)
     assert flying == list(range(len(flying)))
     assert slots.parked == 20 - len(flying)
@@ -71,7 +71,7 @@ def test_a_run_beyond_the_limit_is_parked_and_each_landing_calls_one() -> None:
 
 
 def test_when_nothing_is_under_way_any_more_all_parked_runs_have_their_turn() -> None:
-    slots = AddressSlots(1)
+    slots = AddressSlots(1, 1000)
     flying = take_all(slots, DEAD, 10)
     called = [run_id for _ in flying for run_id in ids(slots.give_back(DEAD))]
     assert called == list(range(len(flying), 10))
@@ -79,15 +79,35 @@ def test_when_nothing_is_under_way_any_more_all_parked_runs_have_their_turn() ->
 
 
 def test_one_dead_address_takes_no_slot_of_another() -> None:
-    slots = AddressSlots(2)
+    slots = AddressSlots(2, 1000)
     take_all(slots, DEAD, 100)
     assert take_all(slots, LIVE, 2) == [0, 1]
     assert slots.give_back(LIVE) == []
     assert slots.give_back(LIVE) == []
 
 
+def test_parked_runs_are_bounded_and_an_address_without_them_has_its_share() -> None:
+    slots = AddressSlots(2, 10)
+    held = take_all(slots, DEAD, 6)
+    assert len(held) == 6
+    parked = 0
+    while slots.has_place(DEAD):
+        assert not slots.take(DEAD, pending_run(100 + parked))
+        parked += 1
+    assert (parked, slots.parked) == (10, 10)
+    assert not slots.is_relieved(DEAD)
+    assert slots.has_place(LIVE)
+    for n in range(8):
+        assert slots.has_place(LIVE)
+        slots.take(LIVE, pending_run(n))
+    assert not slots.has_place(LIVE)
+    while not slots.is_relieved(DEAD):
+        slots.give_back(DEAD)
+    assert slots.parked <= 10 // 2 or slots.has_place(DEAD)
+
+
 async def test_no_more_than_the_limit_are_on_the_wire() -> None:
-    slots = AddressSlots(2)
+    slots = AddressSlots(2, 1000)
     for n in range(5):
         slots.take(DEAD, pending_run(n))
     wire = slots.wire(DEAD)
@@ -99,7 +119,7 @@ async def test_no_more_than_the_limit_are_on_the_wire() -> None:
 
 
 def test_nothing_is_remembered_of_an_address_without_sends() -> None:
-    slots = AddressSlots(1)
+    slots = AddressSlots(1, 1000)
     for _ in range(3):
         flying = take_all(slots, DEAD, 5)
         slots.wire(DEAD)

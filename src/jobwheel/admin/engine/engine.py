@@ -48,7 +48,9 @@ class Engine(ServiceGroup):
         self.claims = PeriodicLoop("claimer", claimer.run_once, _PASS_EVERY_S, clock)
         self._loops = (
             PeriodicLoop("addresses", self._refresh_addresses, _PASS_EVERY_S, clock),
-            PeriodicLoop("feeder", Feeder(context, self.wheel).run_once, _PASS_EVERY_S, clock),
+            PeriodicLoop(
+                "feeder", Feeder(context, self.wheel, self.launcher.put_off_jobs).run_once, _PASS_EVERY_S, clock
+            ),
             self.claims,
             PeriodicLoop("recovery", recovery.run_once, _PASS_EVERY_S, clock),
             PeriodicLoop("upkeep", self._upkeep, _UPKEEP_EVERY_S, clock),

@@ -63,25 +63,33 @@ class AddressSlots:
 
     At most `limit` sends are on the wire to an address at once. A few more may have taken off and wait for the wire,
     so that it is never idle while the next take-off is being committed. A parked run takes no lane slot: one dead
-    executor, at which every send waits for its time-out, holds up nobody else's runs.
+    executor, at which every send waits for its time-out, holds up nobody else's runs. Nor do its parked runs fill the
+    memory: of `most_parked` in all, an address that has its share has no place for more.
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, most_parked: int) -> None:
         self._limit = limit
+        self._most_parked = most_parked
         self._most = limit * _APPROACH
         self._in_use: Counter[str] = Counter()
         self._parked: dict[str, deque[PendingRun]] = {}
         self._wires: dict[str, asyncio.Semaphore] = {}
-
-    @property
-    def parked(self) -> int:
+        self.parked = 0
         """How many runs are parked."""
-        return sum(len(runs) for runs in self._parked.values())
+
+    def has_place(self, address: str) -> bool:
+        """Whether another run of the address may be held at all, in a slot or parked."""
+        return self.parked < self._most_parked or len(self._parked.get(address, ())) < self._limit
+
+    def is_relieved(self, address: str) -> bool:
+        """Whether an address that had no place has a good deal of it again."""
+        return self.parked <= self._most_parked // 2 or len(self._parked.get(address, ())) < self._limit
 
     def take(self, address: str, run: PendingRun) -> bool:
         """Take a slot of the address for the run; False if there is none, then the run is parked."""
         if self._in_use[address] >= self._most:
             self._parked.setdefault(address, deque()).append(run)
+            self.parked += 1
             return False
         self._in_use[address] += 1
         return True
@@ -99,6 +107,7 @@ class AddressSlots:
         waiting = self._parked.get(address)
         idle = self._in_use[address] <= 0
         turn = [] if not waiting else list(waiting) if idle else [waiting.popleft()]
+        self.parked -= len(turn)
         if idle:
             del self._in_use[address]
             self._wires.pop(address, None)

@@ -70,7 +70,8 @@ class Launcher(Service):
         self._forget = forget
         self.lanes = (Lane("fast", context.limits.fast_lane), Lane("slow", context.limits.slow_lane))
         self._slow_jobs = SlowJobs()
-        self._slots = AddressSlots(context.limits.address_limit)
+        self._slots = AddressSlots(context.limits.address_limit, context.limits.wheel_capacity // 2)
+        self._put_off: dict[JobId, str] = {}
         self._in_flight: dict[RunId, asyncio.Task[None]] = {}
         self._unsent: list[RunId] = []
         self._taking_off = {lane.name: asyncio.Lock() for lane in self.lanes}
@@ -84,6 +85,13 @@ class Launcher(Service):
     def parked(self) -> int:
         """How many runs wait for a slot of their address."""
         return self._slots.parked
+
+    def put_off_jobs(self) -> list[JobId]:
+        """Jobs of which runs were put off: the feeder leaves them in the database until their address is relieved."""
+        relieved = [job_id for job_id, address in self._put_off.items() if self._slots.is_relieved(address)]
+        for job_id in relieved:
+            del self._put_off[job_id]
+        return list(self._put_off)
 
     def is_in_flight(self, run_id: RunId) -> bool:
         return run_id in self._in_flight
@@ -180,7 +188,13 @@ class Launcher(Service):
             flight = self._route(run, job)
             if isinstance(flight, _Grounded):
                 routed.grounded.append(flight)
-            elif self._slots.take(flight.candidates[0].address, run):
+                continue
+            address = flight.candidates[0].address
+            if not self._slots.has_place(address):
+                # Out of the memory, where it would take everybody's room. It is pending, and the feeder brings it.
+                self._put_off[run.job_id] = address
+                self._forget([run.id])
+            elif self._slots.take(address, run):
                 routed.flights.append(flight)
         return routed
 

@@ -132,9 +132,14 @@ def has_ownerless(connection: Connection, due_before_ms: int) -> bool:
     return connection.execute(ownerless).first() is not None
 
 
-def own_pending_ids(connection: Connection, node_id: NodeId, due_before_ms: int, most: int) -> list[RunId]:
-    """The node's pending runs that come due, the earliest first: from the index alone, so that it costs little."""
-    return statements(connection).own_due(connection, node_id, due_before_ms, most)
+def own_pending_ids(
+    connection: Connection, node_id: NodeId, due_before_ms: int, most: int, without_jobs: Sequence[JobId] = ()
+) -> list[RunId]:
+    """The node's pending runs that come due, the earliest first; those of some jobs may be left out.
+
+    From the index alone, so that it costs little, unless jobs are left out.
+    """
+    return statements(connection).own_due(connection, node_id, due_before_ms, most, without_jobs)
 
 
 def load_pending(connection: Connection, node_id: NodeId, run_ids: Sequence[RunId]) -> list[PendingRun]:

@@ -36,6 +36,12 @@ SELECT json_group_array(id) FROM (
     SELECT id FROM xxl_job_log WHERE phase = 'pending' AND owner = ? AND due_ms <= ? ORDER BY due_ms LIMIT ?)
 """
 
+_OWN_DUE_OF_OTHERS = """
+SELECT json_group_array(id) FROM (
+    SELECT id FROM xxl_job_log WHERE phase = 'pending' AND owner = ? AND due_ms <= ?
+      AND +job_id NOT IN (SELECT value FROM json_each(?)) ORDER BY due_ms LIMIT ?)
+"""
+
 _OWN_PENDING = """
 SELECT json_group_array(log.id) FROM json_each(?) AS given JOIN xxl_job_log AS log ON log.id = given.value
 WHERE +log.phase = 'pending' AND +log.owner = ?
@@ -152,9 +158,15 @@ class SqliteStatements:
         cursor.execute(_INSERT_RUNS, (first, _json([_run_row(zone, run) for run in runs])))
         return [RunId(run_id) for run_id in range(first, first + len(runs))]
 
-    def own_due(self, connection: Connection, node_id: NodeId, due_before_ms: int, most: int) -> list[RunId]:
-        """The node's pending runs that come due, the earliest first: from the index alone."""
-        ids: list[RunId] = _found(_cursor(connection), _OWN_DUE, (node_id, due_before_ms, most))
+    def own_due(
+        self, connection: Connection, node_id: NodeId, due_before_ms: int, most: int, without_jobs: Sequence[JobId]
+    ) -> list[RunId]:
+        """The node's pending runs that come due, the earliest first, but for some jobs."""
+        cursor = _cursor(connection)
+        if without_jobs:
+            ids: list[RunId] = _found(cursor, _OWN_DUE_OF_OTHERS, (node_id, due_before_ms, _json(without_jobs), most))
+        else:
+            ids = _found(cursor, _OWN_DUE, (node_id, due_before_ms, most))
         return ids
 
     def take_off(self, connection: Connection, node_id: NodeId, sent_ms: int, runs: Sequence[TakeOff]) -> set[RunId]:
