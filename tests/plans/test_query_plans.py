@@ -154,6 +154,13 @@ def test_own_runs_come_from_the_index_alone(engine: Engine) -> None:
     assert not any("TEMP B-TREE" in line for line in plan)
 
 
+def test_own_runs_but_for_some_jobs_come_by_the_index(engine: Engine) -> None:
+    with engine.connect() as connection:
+        plan = _explain(connection, sqlite._OWN_DUE_OF_OTHERS, (NODE, NOW_MS, "[7]", 20_000))
+    assert any("USING INDEX jobwheel_log_owner (phase=? AND owner=? AND due_ms<?)" in line for line in plan), plan
+    assert not any("TEMP B-TREE" in line for line in plan)
+
+
 HOT_STATEMENTS = [
     "_OWN_PENDING",
     "_TAKE_OFF",
