@@ -3,6 +3,8 @@
 import asyncio
 import os
 import sqlite3
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -209,6 +211,45 @@ async def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
     database = Database(f"sqlite:///{path}", FakeClock(NOW_MS))
     with pytest.raises(DatabaseUnusableError, match="not a database"):
         await database.start()
+
+
+# As a user who may not do everything: root may write any file, and a test may run as root.
+_OPEN_READ_ONLY = """
+import asyncio, os, tempfile
+from pathlib import Path
+import sqlalchemy.dialects.sqlite
+from jobwheel.admin.store.database import Database
+from jobwheel.kernel.clock import SystemClock
+
+async def open_twice(path):
+    database = Database(f"sqlite:///{path}", SystemClock())
+    await database.start()
+    await database.write(lambda c: c.exec_driver_sql("CREATE TABLE t (a)"))
+    await database.stop()
+    path.chmod(0o400)
+    try:
+        await Database(f"sqlite:///{path}", SystemClock()).start()
+    except Exception as error:
+        print(type(error).__name__, error)
+
+with tempfile.TemporaryDirectory() as folder:
+    if os.geteuid() == 0:
+        os.chown(folder, 65534, -1)
+        os.seteuid(65534)
+    asyncio.run(open_twice(Path(folder) / "jobwheel.db"))
+    if os.getuid() == 0:
+        os.seteuid(0)
+"""
+
+
+@pytest.mark.process
+@pytest.mark.timeout(60)
+def test_a_file_that_can_only_be_read_is_refused() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _OPEN_READ_ONLY], capture_output=True, text=True, check=True, timeout=50
+    )
+    assert done.stdout.startswith("DatabaseUnusableError"), done
+    assert "readonly" in done.stdout
 
 
 async def test_a_folder_in_the_place_of_the_file_is_refused(tmp_path: Path) -> None:

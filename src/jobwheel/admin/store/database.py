@@ -166,8 +166,10 @@ def open_engine(path: Path) -> Engine:
 
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with engine.begin():
-            pass
+        with engine.begin() as connection:
+            # A file that can only be read lets a transaction begin, and refuses the first write.
+            version = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
+            connection.exec_driver_sql(f"PRAGMA user_version = {version}")
     except (OSError, DBAPIError) as error:
         engine.dispose()
         raise DatabaseUnusableError(str(path), _cause(error)) from error
