@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from jobwheel.admin.domain.ids import RunId
+from jobwheel.admin.domain.ids import NodeId, RunId
 from jobwheel.admin.domain.job import DispatchJob
 from jobwheel.admin.domain.run import Outcome, PendingRun
 from jobwheel.admin.domain.writes import (
@@ -24,6 +24,9 @@ from jobwheel.admin.engine.requests import trigger_request
 from jobwheel.admin.engine.rules import first_check_ms
 from jobwheel.admin.engine.run_log_writer import RunLogWriter
 from jobwheel.admin.store import run_log
+from jobwheel.kernel.logging import get_logger
+
+log = get_logger(__name__)
 
 
 class Flight(msgspec.Struct, frozen=True):
@@ -34,6 +37,7 @@ class Flight(msgspec.Struct, frozen=True):
     app_name: str
     candidates: Sequence[Candidate]
     heading: str
+    owner: NodeId
 
     def take_off(self, candidate: Candidate) -> TakeOff:
         return TakeOff(
@@ -67,6 +71,9 @@ class Dispatcher:
             if candidate is not taken and not await self._redirect(flight, taken, candidate):
                 return
             taken = candidate
+            if self._may_be_dead(flight) and not await self._still_owns(flight):
+                log.warning("dispatcher.run_not_mine_any_more", run_id=flight.run.id, node=flight.owner)
+                return
             request = trigger_request(flight.run, flight.job, candidate.instance_id)
             answer = await self._client.run(candidate.address, flight.app_name, request)
             message += trigger_message.asked(candidate.address, answer)
@@ -79,6 +86,15 @@ class Dispatcher:
     def fail(self, run: PendingRun, message: str) -> None:
         """End a run that took off and could not be sent anywhere."""
         self._writer.add(Unsent(run.id, self._context.clock.now(), 500, Outcome.FAILED, _bounded(message)))
+
+    def _may_be_dead(self, flight: Flight) -> bool:
+        """Whether this process may have been frozen since the take-off, and the run adopted by another node."""
+        return not self._context.node.is_fresh or flight.owner != self._context.node.id
+
+    async def _still_owns(self, flight: Flight) -> bool:
+        """Asked before a byte is written: beat, and see whether the run is still being sent by who took it off."""
+        await self._context.node.beat()
+        return await self._context.database.read(run_log.is_sending, flight.owner, flight.run.id)
 
     async def _redirect(self, flight: Flight, before: Candidate, candidate: Candidate) -> bool:
         return await self._context.database.write(

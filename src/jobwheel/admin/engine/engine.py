@@ -1,6 +1,7 @@
 """The engine as a whole: its parts in their order of start, and its two faces for the services above."""
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from jobwheel.admin.domain.ids import NodeId
 from jobwheel.admin.domain.run import PendingRun
@@ -17,12 +18,25 @@ from jobwheel.admin.engine.routing import Routers
 from jobwheel.admin.engine.run_log_writer import RunLogWriter
 from jobwheel.admin.engine.wheel import TimingWheel
 from jobwheel.admin.store import registry
+from jobwheel.kernel.errors import JobwheelError
 from jobwheel.kernel.loop import PeriodicLoop
 from jobwheel.kernel.service import ServiceGroup
 
 _PASS_EVERY_S = 1.0
 _SILENT_AFTER_S = 15.0
 _UPKEEP_EVERY_S = 60.0
+
+
+class ClockOffError(JobwheelError):
+    """A node of a cluster whose host has another time than the database."""
+
+    code: ClassVar[str] = "clock_off"
+
+    def __init__(self, difference_s: float) -> None:
+        super().__init__(
+            f"this host's clock is {difference_s:+.1f} s off the database's, so this node plans nothing: set it right "
+            "(chrony, ntpd); the other nodes go on"
+        )
 
 
 class Engine(ServiceGroup):
@@ -43,9 +57,9 @@ class Engine(ServiceGroup):
         self.wheel = TimingWheel(self._on_due, clock, context.limits.wheel_capacity)
         self.launcher = Launcher(context, self.addresses, self._routers, dispatcher, self.wheel.forget)
         limits = ClaimLimits(context.limits.look_ahead_s, context.limits.claim_batch)
-        claimer = Claimer(context.database, context.zone, clock, lambda: context.node.id, self.wheel.add, limits)
+        self._claimer = Claimer(context.database, context.zone, clock, lambda: context.node.id, self.wheel.add, limits)
         recovery = Recovery(context, self.addresses, client, self.writer, self.launcher.is_in_flight)
-        self.claims = PeriodicLoop("claimer", claimer.run_once, _PASS_EVERY_S, clock)
+        self.claims = PeriodicLoop("claimer", self._claim, _PASS_EVERY_S, clock)
         self._loops = (
             PeriodicLoop("addresses", self._refresh_addresses, _PASS_EVERY_S, clock),
             PeriodicLoop(
@@ -57,6 +71,7 @@ class Engine(ServiceGroup):
         )
         # The node adopts what dead ones left before the first claim; the wheel stops before the launcher, and the
         # writer last, so that whatever took off is recorded.
+        context.node.forget = self._forget
         parts = (context.node, self.writer, self.launcher, self.wheel, *self._loops)
         super().__init__("engine", clock, parts)
 
@@ -88,6 +103,11 @@ class Engine(ServiceGroup):
         if age_s > _SILENT_AFTER_S:
             error = self.claims.last_error or "it has not come to an end"
             reasons.append(HealthReason("no_scheduling_pass", f"no scheduling pass for {age_s:.0f} s: {error}"))
+        if self._context.clock_is_off:
+            off_s = self._context.clock_difference_s
+            reasons.append(
+                HealthReason("clock_off", f"this host's clock is {off_s:+.1f} s off the database's: it plans nothing")
+            )
         reasons.extend(
             HealthReason(
                 "loop_failing", f"the {loop.name} loop failed {loop.failures_in_a_row} times: {loop.last_error}"
@@ -108,10 +128,19 @@ class Engine(ServiceGroup):
             lanes=tuple(LaneFigures(lane.name, lane.in_use, lane.limit, len(lane)) for lane in self.launcher.lanes),
             sends_in_flight=self.launcher.sends_in_flight,
             runs_sent=counters.runs_sent,
-            clock_difference_s=(self.clock.now() - self._context.database.now_ms()) / 1000,
+            clock_difference_s=self._context.clock_difference_s,
             lateness=counters.lateness(),
             outcomes=dict(counters.outcomes),
         )
+
+    async def _claim(self) -> int:
+        if self._context.clock_is_off:
+            raise ClockOffError(self._context.clock_difference_s)
+        return await self._claimer.run_once()
+
+    def _forget(self) -> None:
+        self.wheel.forget_all()
+        self.launcher.forget_waiting()
 
     def _on_due(self, due: Sequence[PendingRun]) -> None:
         self.launcher.submit(due)

@@ -94,6 +94,11 @@ class AddressSlots:
         self._in_use[address] += 1
         return True
 
+    def clear_parked(self) -> None:
+        """Forget the runs that are parked; slots stay with the sends that have them."""
+        self._parked.clear()
+        self.parked = 0
+
     def wire(self, address: str) -> asyncio.Semaphore:
         """Held while a send with a slot of the address is on the wire."""
         wire = self._wires.get(address)

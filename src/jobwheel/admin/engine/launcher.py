@@ -107,6 +107,13 @@ class Launcher(Service):
         slow.put(slow_runs)
         fast.put([run for run in due if not self._slow_jobs.is_slow(run.job_id, now_ms)])
 
+    def forget_waiting(self) -> None:
+        """This node was declared dead: what waits here is another one's now."""
+        for lane in self.lanes:
+            lane.clear()
+        self._slots.clear_parked()
+        self._put_off.clear()
+
     async def on_start(self) -> None:
         for lane in self.lanes:
             self.supervise(f"pump.{lane.name}", functools.partial(self._pump, lane))
@@ -214,7 +221,8 @@ class Launcher(Service):
                 run, job, f"{heading}no live address: start an executor of the group, or see why none beats\n"
             )
         app_name = self._book.app_name(job.group_id) or ""
-        return Flight(run, job, app_name, ordered[:1] if run.named_addresses else ordered, heading)
+        tried = ordered[:1] if run.named_addresses else ordered
+        return Flight(run, job, app_name, tried, heading, self._context.node.id)
 
     def _start_all(self, lane: Lane, routed: _Routed, matched: set[RunId]) -> None:
         lane.release(len(routed.orphans) + len(routed.grounded))

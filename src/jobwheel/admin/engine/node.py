@@ -1,14 +1,16 @@
-"""This process as a node of the cluster: its id, its heartbeat, what it takes over at the start."""
+"""This process as a node of the cluster: its id, its heartbeat, what it takes over from dead ones."""
 
 import os
 import socket
+from typing import Final
 
 from jobwheel import __version__
 from jobwheel.admin.domain.ids import NodeId
 from jobwheel.admin.engine.rules import FIRST_QUESTION_MS
 from jobwheel.admin.store import Connection, nodes, registry, runs
 from jobwheel.admin.store.database import Database
-from jobwheel.admin.store.nodes import Adopted, NodeFacts
+from jobwheel.admin.store.nodes import Adopted, Heritage, NodeFacts
+from jobwheel.kernel.backoff import Backoff
 from jobwheel.kernel.clock import Clock
 from jobwheel.kernel.logging import get_logger
 from jobwheel.kernel.loop import PeriodicLoop
@@ -16,27 +18,50 @@ from jobwheel.kernel.service import Service
 
 log = get_logger(__name__)
 
-HEARTBEAT_S = 5.0
+HEARTBEAT_S: Final = 5.0
+DEAD_AFTER_S: Final = 15.0
+"""A node is dead after so long without a heartbeat, by the database's clock."""
+
+FRESH_FOR_S: Final = 10.0
+"""A node sends only while its last heartbeat that succeeded was begun less than this ago, by the boot-time clock."""
+
+_RETRY = Backoff(first_s=0.5, most_s=2.0)
 
 
 class Node(Service):
-    """Registers at the start and adopts what dead nodes left; beats; hands over what is pending at the stop."""
+    """Registers at the start; beats; buries nodes that do not; hands over what is pending at the stop.
+
+    A node that finds itself declared dead goes on under a new id, and has `forget` called: every run that it holds is
+    another one's by then.
+    """
 
     def __init__(self, database: Database, clock: Clock) -> None:
         super().__init__("node", clock)
         self._database = database
+        self._facts = NodeFacts(socket.gethostname(), os.getpid(), __version__)
         self._id: NodeId | None = None
-        self._beats = PeriodicLoop("node.heartbeat", self._beat, HEARTBEAT_S, clock)
+        self._beats = PeriodicLoop("node.heartbeat", self.beat, HEARTBEAT_S, clock, _RETRY)
+        self._beaten_s = 0.0
+        self._unbroken_since_s = 0.0
+        self.forget = _forget_nothing
 
     @property
     def id(self) -> NodeId:
-        """The id of this node: new at every start."""
+        """The id of this node: new at every start, and after it was declared dead."""
         assert self._id is not None, "the node is not started"
         return self._id
 
+    @property
+    def is_fresh(self) -> bool:
+        """Whether nobody can have declared this node dead: if not, it may have been frozen, and its runs adopted."""
+        return self.clock.boot_time() - self._beaten_s < FRESH_FOR_S
+
     async def on_start(self) -> None:
-        facts = NodeFacts(socket.gethostname(), os.getpid(), __version__)
-        self._id, adopted = await self._database.write(_join, facts, self._database.now_ms())
+        begun_s = self.clock.boot_time()
+        self._id, adopted = await self._database.write(
+            _join, self._facts, self._database.now_ms(), self._database.is_for_one_node
+        )
+        self._beaten_s = self._unbroken_since_s = begun_s
         log.info("node.started", node=self._id, adopted_pending=adopted.pending, unconfirmed=adopted.unconfirmed)
         await self._beats.start()
 
@@ -46,13 +71,52 @@ class Node(Service):
             handed_over = await self._database.write(_leave, self._id)
             log.info("node.stopped", node=self._id, handed_over=handed_over)
 
-    async def _beat(self) -> None:
-        if not await self._database.write(nodes.beat, self.id, self._database.now_ms()):
-            log.error("node.row_gone", node=self.id)
+    async def beat(self) -> None:
+        """Say that this node lives, and take over the runs of those that do not say so any more."""
+        begun_s = self.clock.boot_time()
+        lives = await self._database.write(nodes.beat, self.id, self._database.now_ms())
+        if begun_s - self._beaten_s > DEAD_AFTER_S or not lives:
+            self._unbroken_since_s = begun_s
+        if not lives:
+            await self._rejoin()
+        self._beaten_s = begun_s
+        # After an outage of the database everybody looks dead at first: nobody may be an heir before the others had
+        # the time to beat again.
+        if begun_s - self._unbroken_since_s >= DEAD_AFTER_S and not self._database.is_for_one_node:
+            await self._bury()
+
+    async def _rejoin(self) -> None:
+        declared_dead = self.id
+        self._id = await self._database.write(nodes.register, self._facts, self._database.now_ms())
+        self.forget()
+        log.error("node.declared_dead", node=declared_dead, new_node=self._id)
+
+    async def _bury(self) -> None:
+        heritages: list[Heritage] = await self._database.write(
+            nodes.adopt_dead, self.id, self._database.now_ms(), int(DEAD_AFTER_S * 1000), FIRST_QUESTION_MS
+        )
+        for each in heritages:
+            log.warning(
+                "node.buried",
+                dead=each.dead,
+                adopted_pending=each.adopted.pending,
+                unconfirmed=each.adopted.unconfirmed,
+            )
 
 
-def _join(connection: Connection, facts: NodeFacts, now_ms: int) -> tuple[NodeId, Adopted]:
+def _forget_nothing() -> None:
+    """Until somebody holds runs."""
+
+
+def _join(
+    connection: Connection,
+    facts: NodeFacts,
+    now_ms: int,
+    is_alone: bool,  # noqa: FBT001 - passed through `write`
+) -> tuple[NodeId, Adopted]:
     node_id = nodes.register(connection, facts, now_ms)
+    if not is_alone:
+        return node_id, Adopted(0, 0)
     registry.spare_addresses(connection, now_ms)
     return node_id, nodes.adopt_all(connection, node_id, now_ms, FIRST_QUESTION_MS)
 

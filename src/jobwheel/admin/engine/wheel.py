@@ -65,6 +65,11 @@ class TimingWheel(Service):
         self.forget(run.id for run in left)
         return left
 
+    def forget_all(self) -> None:
+        """None of the runs held, or let out and not decided yet, is this node's any more."""
+        self.clear()
+        self._held.clear()
+
     def _into_slot(self, run: PendingRun) -> None:
         slot = self._slots.get(run.due_ms)
         if slot is not None:

@@ -60,6 +60,11 @@ class Database(Service):
     def kind(self) -> str:
         return "sqlite"
 
+    @property
+    def is_for_one_node(self) -> bool:
+        """Whether no other node can be using it: then every node that it knows of is dead when this one starts."""
+        return self._exclusive
+
     def now_ms(self) -> int:
         """The database's clock, epoch milliseconds: for SQLite the monotonic clock, set to the host's at the start."""
         return int(self._clock_origin_ms + self.clock.monotonic() * 1000)

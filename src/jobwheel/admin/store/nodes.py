@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, case, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, case, delete, insert, select, update
 
 from jobwheel.admin.domain.ids import NodeId
 from jobwheel.admin.domain.run import Phase
@@ -58,21 +58,8 @@ def adopt_all(connection: Connection, node_id: NodeId, now_ms: int, ask_others_a
     Pending runs become this node's. Runs being sent may or may not have arrived: they become unconfirmed; those at
     executors of ours are looked at now, others after `ask_others_after_ms`. `now_ms` is by the database's clock.
     """
-    pending = connection.execute(
-        update(job_log)
-        .where(job_log.c.phase == Phase.PENDING, (job_log.c.owner != node_id) | job_log.c.owner.is_(None))
-        .values(owner=node_id)
-    )
-    sending = connection.execute(
-        update(job_log)
-        .where(job_log.c.phase == Phase.SENDING, (job_log.c.owner != node_id) | job_log.c.owner.is_(None))
-        .values(
-            phase=Phase.UNCONFIRMED,
-            owner=None,
-            unheard_ms=now_ms,
-            check_ms=case((job_log.c.instance_id.is_(None), now_ms + ask_others_after_ms), else_=now_ms),
-        )
-    )
+    not_mine = (job_log.c.owner != node_id) | job_log.c.owner.is_(None)
+    adopted = _adopt(connection, not_mine, node_id, now_ms, ask_others_after_ms)
     # A look further away than any is set: the clock was set back while no node ran.
     connection.execute(
         update(job_log)
@@ -80,6 +67,72 @@ def adopt_all(connection: Connection, node_id: NodeId, now_ms: int, ask_others_a
         .values(unheard_ms=now_ms, check_ms=now_ms)
     )
     connection.execute(delete(node).where(node.c.id != node_id))
+    return adopted
+
+
+@dataclass(frozen=True, slots=True)
+class Heritage:
+    """What became of a dead node's runs."""
+
+    dead: NodeId
+    adopted: Adopted
+
+
+def adopt_dead(
+    connection: Connection, node_id: NodeId, now_ms: int, dead_after_ms: int, ask_others_after_ms: int
+) -> list[Heritage]:
+    """Declare nodes dead whose last heartbeat is older than `dead_after_ms`, and take over their runs.
+
+    Declaring and taking over are one transaction, guarded on the heartbeat that was read: a node that beats after all
+    keeps its runs, and of two heirs one finds nothing. A node that is declared dead while it lives finds its row gone
+    at its next heartbeat. `now_ms` is by the database's clock.
+    """
+    silent = (
+        select(node.c.id, node.c.heartbeat_ms)
+        .where(node.c.id != node_id, node.c.heartbeat_ms < now_ms - dead_after_ms)
+        .order_by(node.c.id)
+    )
+    dead = [
+        NodeId(row.id)
+        for row in connection.execute(silent).all()
+        if connection.execute(delete(node).where(node.c.id == row.id, node.c.heartbeat_ms == row.heartbeat_ms)).rowcount
+        == 1
+    ]
+    dead += _owners_without_a_node(connection)
+    return [
+        Heritage(each, _adopt(connection, job_log.c.owner == each, node_id, now_ms, ask_others_after_ms))
+        for each in dict.fromkeys(dead)
+    ]
+
+
+def _owners_without_a_node(connection: Connection) -> list[NodeId]:
+    """A node that was frozen in the middle of a commit may still have written runs after it was declared dead."""
+    owners = (
+        select(job_log.c.owner)
+        .where(
+            job_log.c.phase.in_([Phase.PENDING, Phase.SENDING]),
+            job_log.c.owner.is_not(None),
+            job_log.c.owner.not_in(select(node.c.id)),
+        )
+        .distinct()
+    )
+    return [NodeId(owner) for owner in connection.execute(owners).scalars()]
+
+
+def _adopt(
+    connection: Connection, whose: ColumnElement[bool], node_id: NodeId, now_ms: int, ask_others_after_ms: int
+) -> Adopted:
+    pending = connection.execute(update(job_log).where(job_log.c.phase == Phase.PENDING, whose).values(owner=node_id))
+    sending = connection.execute(
+        update(job_log)
+        .where(job_log.c.phase == Phase.SENDING, whose)
+        .values(
+            phase=Phase.UNCONFIRMED,
+            owner=None,
+            unheard_ms=now_ms,
+            check_ms=case((job_log.c.instance_id.is_(None), now_ms + ask_others_after_ms), else_=now_ms),
+        )
+    )
     return Adopted(pending.rowcount, sending.rowcount)
 
 

@@ -102,6 +102,14 @@ def due_unconfirmed(connection: Connection, now_ms: int, most: int) -> list[Unco
     ]
 
 
+def is_sending(connection: Connection, node_id: NodeId, run_id: RunId) -> bool:
+    """Whether the run is being sent, and by this node."""
+    mine = select(job_log.c.id).where(
+        job_log.c.id == run_id, job_log.c.phase == Phase.SENDING, job_log.c.owner == node_id
+    )
+    return connection.execute(mine).first() is not None
+
+
 def sending_since(connection: Connection, node_id: NodeId, before_ms: int, most: int) -> list[RunId]:
     """The node's runs that have been being sent since before the moment."""
     rows = connection.execute(

@@ -1,0 +1,173 @@
+"""What becomes of the runs of nodes that died: taken over once, by one heir, and only if they really are silent."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from jobwheel.admin.domain.ids import NodeId
+from jobwheel.admin.engine.node import Node
+from jobwheel.admin.store import nodes, schema
+from jobwheel.admin.store.database import Database
+from jobwheel.admin.store.zone import InstallationZone
+from jobwheel.kernel.fake_clock import FakeClock
+from tests.support.store import INSTANCE, NOW_MS, ZONE, Store
+
+DEAD_AFTER_MS, ASK_AFTER_MS = 15_000, 60_000
+LATER_MS = NOW_MS + DEAD_AFTER_MS + 1
+
+
+async def bury(store: Store, heir: NodeId, now_ms: int = LATER_MS) -> list[nodes.Heritage]:
+    return await store.database.write(nodes.adopt_dead, heir, now_ms, DEAD_AFTER_MS, ASK_AFTER_MS)
+
+
+async def test_a_silent_nodes_runs_are_taken_over(store: Store) -> None:
+    dead, heir = await store.node(), await store.node()
+    await store.database.write(nodes.beat, heir, LATER_MS)
+    pending = (await store.pending(dead))[0]
+    ours, others = await store.sending(dead, instance_id=INSTANCE), await store.sending(dead)
+    assert await bury(store, heir) == [nodes.Heritage(dead, nodes.Adopted(1, 2))]
+    assert (await store.run_row(pending.id))["owner"] == heir
+    for run_id, check_ms in ((ours, LATER_MS), (others, LATER_MS + ASK_AFTER_MS)):
+        row = await store.run_row(run_id)
+        assert (row["phase"], row["owner"], row["check_ms"]) == ("unconfirmed", None, check_ms)
+    assert [row[0] for row in await store.database.read(nodes.live_nodes)] == [heir]
+
+
+async def test_a_node_that_beats_keeps_its_runs(store: Store) -> None:
+    lively, heir = await store.node(), await store.node()
+    pending = (await store.pending(lively))[0]
+    await store.database.write(nodes.beat, lively, LATER_MS - DEAD_AFTER_MS)
+    assert await bury(store, heir) == []
+    assert (await store.run_row(pending.id))["owner"] == lively
+
+
+async def test_of_two_heirs_one_finds_nothing(store: Store) -> None:
+    dead, first, second = await store.node(), await store.node(), await store.node()
+    for heir in (first, second):
+        await store.database.write(nodes.beat, heir, LATER_MS)
+    pending = (await store.pending(dead))[0]
+    assert len(await bury(store, first)) == 1
+    assert await bury(store, second) == []
+    assert (await store.run_row(pending.id))["owner"] == first
+
+
+async def test_runs_written_after_the_burial_are_found(store: Store) -> None:
+    dead, heir = await store.node(), await store.node()
+    await store.database.write(nodes.beat, heir, LATER_MS)
+    await bury(store, heir)
+    # The dead one was frozen in the middle of its claim, and commits it now.
+    late = (await store.pending(dead))[0]
+    assert await bury(store, heir) == [nodes.Heritage(dead, nodes.Adopted(1, 0))]
+    assert (await store.run_row(late.id))["owner"] == heir
+
+
+async def test_runs_that_nobody_owns_are_left_to_the_feeder(store: Store) -> None:
+    heir = await store.node()
+    run = (await store.pending(None))[0]
+    assert await bury(store, heir) == []
+    assert (await store.run_row(run.id))["owner"] is None
+
+
+class Pair:
+    """Two nodes on one database, driven by hand."""
+
+    def __init__(self, store: Store, first: Node, second: Node, clock: FakeClock) -> None:
+        self.store, self.first, self.second, self.clock = store, first, second, clock
+
+
+async def beating(clock: FakeClock, *nodes_that_beat: Node, seconds: int) -> None:
+    for _ in range(seconds // 5):
+        await clock.advance(5)
+        for node in nodes_that_beat:
+            await node.beat()
+
+
+@pytest.fixture
+async def pair(tmp_path: Path) -> AsyncIterator[Pair]:
+    clock = FakeClock(NOW_MS)
+    database = Database(f"sqlite:///{quote(str(tmp_path / 'jobwheel.db'))}", clock, exclusive=False)
+    await database.start()
+    await database.write(schema.prepare, "test")
+    pair = Pair(Store(database, InstallationZone(ZONE), clock), Node(database, clock), Node(database, clock), clock)
+    for node in (pair.first, pair.second):
+        await node.start()
+        await node._beats.stop()
+    yield pair
+    for node in (pair.first, pair.second):
+        await node.stop()
+    await database.stop()
+
+
+async def test_a_node_buries_one_that_is_silent(pair: Pair) -> None:
+    run = (await pair.store.pending(pair.second.id))[0]
+    await beating(pair.clock, pair.first, seconds=20)
+    assert (await pair.store.run_row(run.id))["owner"] == pair.first.id
+
+
+async def test_both_that_beat_live_on(pair: Pair) -> None:
+    ids = pair.first.id, pair.second.id
+    await beating(pair.clock, pair.first, pair.second, seconds=60)
+    assert (pair.first.id, pair.second.id) == ids
+
+
+async def test_after_an_outage_nobody_is_an_heir_before_the_others_could_beat(pair: Pair) -> None:
+    await beating(pair.clock, pair.first, pair.second, seconds=30)
+    run = (await pair.store.pending(pair.second.id))[0]
+    await pair.clock.advance(60)
+    # The database is back, and the first node is the first to notice.
+    await pair.first.beat()
+    await beating(pair.clock, pair.first, seconds=10)
+    assert (await pair.store.run_row(run.id))["owner"] == pair.second.id
+    second = pair.second.id
+    await pair.second.beat()
+    assert pair.second.id == second
+    await beating(pair.clock, pair.first, pair.second, seconds=30)
+    assert (await pair.store.run_row(run.id))["owner"] == second
+
+
+async def test_a_node_that_was_declared_dead_goes_on_under_a_new_id_and_forgets_its_runs(pair: Pair) -> None:
+    forgotten = []
+    pair.second.forget = lambda: forgotten.append(pair.second.id)
+    before = pair.second.id
+    await beating(pair.clock, pair.first, seconds=20)
+    await pair.second.beat()
+    assert pair.second.id > before
+    assert forgotten == [pair.second.id]
+    # It is no heir to anybody before it has beaten for long enough itself.
+    run = (await pair.store.pending(pair.first.id))[0]
+    await pair.clock.advance(20)
+    await pair.second.beat()
+    assert (await pair.store.run_row(run.id))["owner"] == pair.first.id
+
+
+async def test_a_node_is_fresh_for_ten_seconds_after_a_heartbeat_began(pair: Pair) -> None:
+    fresh = [pair.first.is_fresh]
+    for seconds in (9.9, 0.1):
+        await pair.clock.advance(seconds)
+        fresh.append(pair.first.is_fresh)
+    await pair.first.beat()
+    fresh.append(pair.first.is_fresh)
+    assert fresh == [True, True, False, True]
+
+
+async def test_a_node_whose_machine_was_suspended_is_not_fresh(pair: Pair) -> None:
+    # Its monotonic clock stood still; the runs were adopted all the same.
+    pair.clock.suspend(11)
+    assert not pair.first.is_fresh
+
+
+async def test_a_node_that_is_alone_buries_nobody(tmp_path: Path) -> None:
+    clock = FakeClock(NOW_MS)
+    database = Database(f"sqlite:///{quote(str(tmp_path / 'jobwheel.db'))}", clock)
+    await database.start()
+    await database.write(schema.prepare, "test")
+    store, node = Store(database, InstallationZone(ZONE), clock), Node(database, clock)
+    await node.start()
+    await node._beats.stop()
+    other = await store.node()
+    await beating(clock, node, seconds=30)
+    assert [row[0] for row in await database.read(nodes.live_nodes)] == [node.id, other]
+    await node.stop()
+    await database.stop()

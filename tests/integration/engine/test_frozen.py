@@ -1,0 +1,74 @@
+"""A process that was frozen and woken: what it was about to send may be another node's by then."""
+
+from jobwheel.admin.domain.ids import NodeId
+from jobwheel.admin.domain.writes import TakeOff
+from jobwheel.admin.engine.addresses import Candidate
+from jobwheel.admin.engine.dispatcher import Flight
+from jobwheel.admin.store import nodes, run_log
+from tests.support.engine_parts import dispatch_job, pending_run
+from tests.support.live_admin import LiveAdmin
+from tests.support.recording_executor import RecordingExecutor
+
+
+async def taken_off(live: LiveAdmin, executor: RecordingExecutor) -> Flight:
+    """A run that has taken off to the executor and is not on the wire yet."""
+    job = await live.job()
+    node_id = live.admin.engine.node_id
+    run_id = await live.trigger(job, executor.address)
+    await live.done(run_id)
+    executor.asked.clear()
+    await live.change_run(run_id, phase="pending", outcome=None, trigger_code=0, handle_code=0, owner=node_id)
+    take_off = TakeOff(run_id, executor.address, "settle", "FIRST", None)
+    matched = await live.admin.database.write(run_log.take_off, node_id, live.admin.database.now_ms(), [take_off])
+    assert matched == {run_id}
+    run = pending_run(run_id, job_id=job.id)
+    return Flight(run, dispatch_job(id=job.id), "orders", [Candidate(executor.address, None)], "", node_id)
+
+
+def grow_stale(live: LiveAdmin) -> None:
+    """As after ten seconds of SIGSTOP."""
+    live.admin.engine._context.node._beaten_s -= 11
+
+
+async def test_a_woken_process_sends_what_is_still_its_own(live: LiveAdmin) -> None:
+    async with live.executor() as executor:
+        await executor.register()
+        flight = await taken_off(live, executor)
+        grow_stale(live)
+        await live.admin.engine.launcher._dispatcher.send(flight)
+        assert [asked.log_id for asked in executor.runs()] == [flight.run.id]
+        assert live.admin.engine._context.node.is_fresh
+
+
+async def test_a_woken_process_does_not_send_what_was_adopted(live: LiveAdmin) -> None:
+    async with live.executor() as executor:
+        await executor.register()
+        flight = await taken_off(live, executor)
+        grow_stale(live)
+        await live.change_run(flight.run.id, phase="unconfirmed", owner=None, check_ms=None)
+        await live.admin.engine.launcher._dispatcher.send(flight)
+        assert executor.runs() == []
+        run = await live.run(flight.run.id)
+        assert (run.phase, run.outcome) == ("unconfirmed", None)
+
+
+async def test_what_took_off_under_an_old_id_is_asked_about_however_fresh_the_new_one_is(live: LiveAdmin) -> None:
+    async with live.executor() as executor:
+        await executor.register()
+        flight = await taken_off(live, executor)
+        flight = Flight(
+            flight.run, flight.job, flight.app_name, flight.candidates, flight.heading, NodeId(flight.owner + 1000)
+        )
+        await live.admin.engine.launcher._dispatcher.send(flight)
+        assert executor.runs() == []
+
+
+async def test_a_node_that_was_declared_dead_forgets_what_waits(live: LiveAdmin) -> None:
+    engine = live.admin.engine
+    engine.wheel.add([pending_run(1000, live.admin.services.clock.now() + 60_000)])
+    assert len(engine.wheel) == 1
+    before = engine.node_id
+    await live.admin.database.write(nodes.unregister, before)
+    await engine._context.node.beat()
+    assert engine.node_id > before
+    assert len(engine.wheel) == 0
