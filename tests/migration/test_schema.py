@@ -10,8 +10,8 @@ from sqlalchemy import Connection, Engine, inspect, text
 
 from jobwheel.admin.domain.ids import NodeId
 from jobwheel.admin.store import runs, schema
-from jobwheel.admin.store.database import open_engine
 from jobwheel.admin.store.errors import SchemaVersionError
+from jobwheel.admin.store.sqlite_database import open_engine
 from jobwheel.admin.store.tables import VERSION_TABLE, job_info, job_log, metadata
 from jobwheel.admin.store.zone import InstallationZone
 from tests.support.store import JOB_COLUMNS, ZONE, new_run

@@ -11,9 +11,9 @@ from sqlalchemy import Connection, Engine, event
 from jobwheel.admin.domain.ids import GroupId, JobId, NodeId
 from jobwheel.admin.domain.run import Outcome, Phase, TriggerType
 from jobwheel.admin.store import claims, nodes, run_list, run_log, runs, schema
-from jobwheel.admin.store.database import open_engine
 from jobwheel.admin.store.dialects.sqlite import _RESCHEDULE_FIX_DELAY
 from jobwheel.admin.store.run_list import RunFilter
+from jobwheel.admin.store.sqlite_database import open_engine
 from tests.support.store import JOB_COLUMNS, NOW_MS
 
 RUNS = 200_000

@@ -47,6 +47,7 @@ class Node(Service):
             log.info("node.stopped", node=self._id, handed_over=handed_over)
 
     async def _beat(self) -> None:
+        await self._database.measure_clock()
         if not await self._database.write(nodes.beat, self.id, self._database.now_ms()):
             log.error("node.row_gone", node=self.id)
 

@@ -8,6 +8,7 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, inspect
 
+from jobwheel.admin.store.dialects import statements
 from jobwheel.admin.store.errors import SchemaVersionError
 from jobwheel.admin.store.tables import VERSION_TABLE
 
@@ -28,17 +29,18 @@ def current_version(connection: Connection) -> str | None:
 
 
 def upgrade(connection: Connection, where: str, target: str = "head") -> None:
-    """Bring the schema to `target`, all in the caller's transaction.
+    """Bring the schema to `target`, in the caller's transaction (MySQL commits each change of the schema at once).
 
     Raises:
         SchemaVersionError: the database has tables that are not ours, or a version that this program does not know.
     """
-    version = current_version(connection)
-    if version is None:
-        _refuse_foreign_tables(connection, where)
-    else:
-        _refuse_unknown(version, where)
-    command.upgrade(_config(connection), target)
+    with statements(connection).schema_lock(connection):
+        version = current_version(connection)
+        if version is None:
+            _refuse_foreign_tables(connection, where)
+        else:
+            _refuse_unknown(version, where)
+        command.upgrade(_config(connection), target)
 
 
 def downgrade(connection: Connection, target: str) -> None:
