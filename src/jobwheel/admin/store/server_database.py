@@ -30,6 +30,7 @@ log = get_logger(__name__)
 _CONFLICT_TRIES = 10
 _LOST_TRIES = 4
 _POOL_TIMEOUT_S = 10.0
+_CLOSE_S = 5.0
 _RECYCLE_S = 1800
 # Of ten connections three read: those commit nothing, so they need neither BEGIN nor COMMIT.
 _READING_SHARE = 0.3
@@ -115,9 +116,13 @@ class ServerDatabase(Database):
             raise DatabaseUnusableError(self._where, reason)
 
     async def on_stop(self) -> None:
-        for engine in self._engines.values():
-            await engine.dispose()
-        self._engines = {}
+        engines, self._engines = self._engines, {}
+        for engine in engines.values():
+            try:
+                await asyncio.wait_for(engine.dispose(), _CLOSE_S)
+            except TimeoutError:
+                # Whoever does not answer a good-bye is left alone; the process ends soon.
+                log.warning("database.close_timed_out", where=self._where)
 
     def _check_url(self) -> None:
         unknown = sorted(set(self._url.query) - set(self._server.parameters))

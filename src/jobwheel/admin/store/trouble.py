@@ -29,6 +29,7 @@ _LOST: frozenset[str | int] = frozenset(
 )
 # Disk or memory full, table full, read-only.
 _OUTAGES: frozenset[str | int] = frozenset({"25006", 1021, 1030, 1036, 1037, 1041, 1114, 1226, 1290, 1792, 1836})
+_REFUSALS: frozenset[str | int] = frozenset({"42501", 1044, 1142, 1143, 1227})
 # 08 connection, 53 resources, 58 system.
 _LOST_CLASS = "08"
 _OUTAGE_CLASSES = ("53", "58")
@@ -37,12 +38,12 @@ _OUTAGE_CLASSES = ("53", "58")
 def code_of(error: BaseException) -> str | int | None:
     """PostgreSQL's SQLSTATE or MySQL's error number; None if the error has neither."""
     cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
-    state = getattr(cause, "sqlstate", None)
-    if isinstance(state, str):
-        return state
     first = cause.args[0] if cause.args else None
-    # An error of the operating system has its number at the same place.
-    return first if isinstance(first, int) and not isinstance(cause, OSError) else None
+    # MySQL's errors have a state as well, which says less. One of the operating system has its number at this place.
+    if isinstance(first, int) and not isinstance(cause, OSError):
+        return first
+    state = getattr(cause, "sqlstate", None)
+    return state if isinstance(state, str) else None
 
 
 def trouble_of(error: BaseException) -> Trouble | None:
@@ -59,6 +60,11 @@ def trouble_of(error: BaseException) -> Trouble | None:
     if code in _OUTAGES or (isinstance(code, str) and code.startswith(_OUTAGE_CLASSES)):
         return Trouble.OUTAGE
     return None
+
+
+def is_refusal(error: BaseException) -> bool:
+    """Whether a server's user has too few rights for a statement."""
+    return code_of(error) in _REFUSALS
 
 
 def is_outage(error: Exception) -> bool:
