@@ -194,8 +194,9 @@ job_log = Table(
     Column("route", String(50)),
     Index("i_trigger_time", "trigger_time"),
     Index("i_handle_code", "handle_code"),
-    Index("i_job_group", "job_group"),
-    Index("i_job_id", "job_id"),
+    # InnoDB and SQLite hold the id in every index; PostgreSQL must be told, or the newest runs of a job are sorted out.
+    Index("i_job_group", "job_group", "id"),
+    Index("i_job_id", "job_id", "id"),
     Index("jobwheel_log_owner", "phase", "owner", "due_ms", **_partial("phase IS NOT NULL")),
     Index("jobwheel_log_check", "check_ms", **_partial("check_ms IS NOT NULL")),
     Index("jobwheel_log_open", "job_id", "phase", **_partial("phase IS NOT NULL")),

@@ -191,8 +191,8 @@ def _create_xxl_job_log() -> None:
         sqlite_autoincrement=True,
     )
     op.create_index("i_handle_code", "xxl_job_log", ["handle_code"], unique=False)
-    op.create_index("i_job_group", "xxl_job_log", ["job_group"], unique=False)
-    op.create_index("i_job_id", "xxl_job_log", ["job_id"], unique=False)
+    op.create_index("i_job_group", "xxl_job_log", ["job_group", "id"], unique=False)
+    op.create_index("i_job_id", "xxl_job_log", ["job_id", "id"], unique=False)
     op.create_index("i_trigger_time", "xxl_job_log", ["trigger_time"], unique=False)
     op.create_index(
         "jobwheel_log_address",
