@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Final
 
 from jobwheel.admin.store import schema
-from jobwheel.admin.store.database import Database
+from jobwheel.admin.store.database import open_database
 from jobwheel.kernel.clock import SystemClock
 
 _WARM_UP_S: Final = 5.0
@@ -130,7 +130,7 @@ def _lost(place: _Place, executed: set[int]) -> int:
 
 
 async def _fill(place: _Place, jobs: int) -> None:
-    database = Database(f"sqlite:///{place.database}", SystemClock())
+    database = open_database(f"sqlite:///{place.database}", SystemClock())
     await database.start()
     await database.write(schema.prepare, str(place.database))
     await database.stop()

@@ -19,7 +19,7 @@ from jobwheel.admin.build import build_admin
 from jobwheel.admin.domain.ids import JobId
 from jobwheel.admin.domain.run import Outcome, Phase, Run
 from jobwheel.admin.settings import load_settings
-from jobwheel.admin.store.database import Database
+from jobwheel.admin.store.database import open_database
 from jobwheel.admin.store.events import list_job_events
 from jobwheel.admin.store.run_list import RunFilter, list_runs
 from jobwheel.kernel.clock import SystemClock
@@ -121,7 +121,7 @@ def record(job_id: int, details: object) -> MisfireRecord:
 
 async def read_admin(scene: Scene, jobs: list[JobId]) -> tuple[list[MisfireRecord], list[Run]]:
     """The misfires and the runs that the admin has recorded."""
-    database = Database(f"sqlite:///{scene.data_dir / 'jobwheel.db'}", CLOCK)
+    database = open_database(f"sqlite:///{scene.data_dir / 'jobwheel.db'}", CLOCK)
     await database.start()
     try:
         misfires, runs = [], []

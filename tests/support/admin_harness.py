@@ -24,7 +24,7 @@ from jobwheel.admin.services.sign_in import SignIn
 from jobwheel.admin.services.triggers import Triggers
 from jobwheel.admin.settings import Settings
 from jobwheel.admin.store import schema
-from jobwheel.admin.store.database import Database
+from jobwheel.admin.store.database import Database, open_database
 from jobwheel.admin.store.zone import InstallationZone
 from jobwheel.kernel.fake_clock import FakeClock
 from jobwheel.kernel.secret import Secret
@@ -105,9 +105,9 @@ def new_client(app: ASGIApp) -> httpx.AsyncClient:
 
 
 @contextlib.asynccontextmanager
-async def open_database(path: Path, clock: FakeClock) -> AsyncIterator[Database]:
+async def open_admin_database(path: Path, clock: FakeClock) -> AsyncIterator[Database]:
     """A database with the schema and nothing else."""
-    database = Database(f"sqlite:///{path / 'jobwheel.db'}", clock)
+    database = open_database(f"sqlite:///{path / 'jobwheel.db'}", clock)
     await database.start()
     try:
         await database.write(schema.prepare, "test")
@@ -124,7 +124,7 @@ async def admin_harness(path: Path, metrics_token: Secret | None = None) -> Asyn
     password = secrets.token_urlsafe(12)
     settings = replace(Settings(), admin_password=Secret(password))
     try:
-        async with open_database(path, clock) as database:
+        async with open_admin_database(path, clock) as database:
             made = await prepare_installation(database, clock, settings, passwords, ZONE)
             scheduler, status, log_source = FakeScheduler(), FakeStatus(), FakeLogSource()
             jobs = Jobs(database, clock, made.zone, scheduler)

@@ -25,7 +25,7 @@ from jobwheel.admin.services.sign_in import SignIn
 from jobwheel.admin.services.triggers import Triggers
 from jobwheel.admin.settings import Settings
 from jobwheel.admin.store import schema
-from jobwheel.admin.store.database import Database
+from jobwheel.admin.store.database import Database, open_database
 from jobwheel.kernel.clock import Clock
 from jobwheel.kernel.loop import PeriodicLoop
 from jobwheel.kernel.service import ServiceGroup
@@ -54,10 +54,10 @@ async def build_admin(settings: Settings, clock: Clock) -> Admin:
     Raises:
         JobwheelError: the database cannot be used, or a setting does not fit it; says what to do.
     """
-    database = Database(settings.database_url, clock)
+    database = open_database(settings.database_url, clock, connections=settings.database_connections)
     await database.start()
     try:
-        await database.write(schema.prepare, str(database.path))
+        await database.write(schema.prepare, database.where)
         passwords = Passwords()
         installation = await prepare_installation(database, clock, settings, passwords, host_zone(os.environ))
         return _assemble(settings, clock, database, installation, passwords)

@@ -40,6 +40,7 @@ class Settings:
 
     data_dir: Path = Path(".jobwheel")
     database_url: str = ""
+    database_connections: int = field(default=10, metadata={"least": 2, "most": 1000})
     host: str = "127.0.0.1"
     port: int = field(default=8080, metadata={"least": 0, "most": 65535})
     access_token: Secret | None = None

@@ -12,7 +12,7 @@ from jobwheel.admin.services.passwords import Passwords
 from jobwheel.admin.services.users import Users
 from jobwheel.admin.settings import Settings, load_settings
 from jobwheel.admin.store import schema
-from jobwheel.admin.store.database import Database, sqlite_path
+from jobwheel.admin.store.database import Database, missing_file, open_database
 from jobwheel.cli.errors import NoDatabaseError, NoTokenError
 from jobwheel.kernel.clock import SystemClock
 from jobwheel.kernel.secret import Secret
@@ -77,7 +77,7 @@ def access_token(settings: Settings) -> Secret:
         return settings.access_token
     token = _on_database(settings, lambda database: database.read(read_access_token))
     if token is None:
-        raise NoTokenError(str(sqlite_path(settings.database_url)))
+        raise NoTokenError(open_database(settings.database_url, SystemClock()).where)
     return token
 
 
@@ -100,22 +100,22 @@ def set_password(settings: Settings, name: str, password: Secret) -> None:
 
 
 async def _upgrade(settings: Settings) -> Upgraded:
-    before = await _current(settings) if sqlite_path(settings.database_url).exists() else None
+    before = await _current(settings) if missing_file(settings.database_url) is None else None
     newest = schema.newest_version()
     if before == newest:
         return Upgraded(before, newest)
     # An admin of another version must not run while its tables change.
-    database = Database(settings.database_url, SystemClock())
+    database = open_database(settings.database_url, SystemClock())
     await database.start()
     try:
-        await database.write(schema.upgrade, str(database.path))
+        await database.write(schema.upgrade, database.where)
     finally:
         await database.stop()
     return Upgraded(before, newest)
 
 
 async def _current(settings: Settings) -> str | None:
-    database = Database(settings.database_url, SystemClock(), exclusive=False)
+    database = open_database(settings.database_url, SystemClock(), exclusive=False)
     await database.start()
     try:
         return await database.read(schema.current_version)
@@ -127,7 +127,7 @@ def _on_database(settings: Settings, work: Callable[[Database], Awaitable[Answer
     _must_exist(settings)
 
     async def run() -> Answer:
-        database = Database(settings.database_url, SystemClock(), exclusive=False)
+        database = open_database(settings.database_url, SystemClock(), exclusive=False)
         await database.start()
         try:
             await _check_schema(database)
@@ -141,15 +141,15 @@ def _on_database(settings: Settings, work: Callable[[Database], Awaitable[Answer
 async def _check_schema(database: Database) -> None:
     version = await database.read(schema.current_version)
     if version is None:
-        raise NoDatabaseError(str(database.path))
+        raise NoDatabaseError(database.where)
     if version != schema.newest_version():
         # It refuses, and says why.
-        await database.write(schema.prepare, str(database.path))
+        await database.write(schema.prepare, database.where)
 
 
 def _must_exist(settings: Settings) -> None:
-    path = sqlite_path(settings.database_url)
-    if not path.exists():
+    path = missing_file(settings.database_url)
+    if path is not None:
         raise NoDatabaseError(str(path))
 
 

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from jobwheel.kernel.fake_clock import FakeClock
-from tests.support.store import KINDS, NOW_MS, Store, open_store
+from tests.support.run_servers import Servers
+from tests.support.store import KINDS, NOW_MS, Store, open_store_at, sqlite_url
 
 
 @pytest.fixture(autouse=True)
@@ -19,6 +20,11 @@ def _process_zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture(params=KINDS)
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
-    async with open_store(request.param, tmp_path, FakeClock(NOW_MS)) as opened:
+def database_url(request: pytest.FixtureRequest, tmp_path: Path, servers: Servers) -> str:
+    return sqlite_url(tmp_path) if request.param == "sqlite" else servers.url_of(request.param)
+
+
+@pytest.fixture
+async def store(database_url: str) -> AsyncIterator[Store]:
+    async with open_store_at(database_url, FakeClock(NOW_MS)) as opened:
         yield opened

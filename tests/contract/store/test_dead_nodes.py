@@ -9,7 +9,7 @@ import pytest
 from jobwheel.admin.domain.ids import NodeId
 from jobwheel.admin.engine.node import Node
 from jobwheel.admin.store import nodes, schema
-from jobwheel.admin.store.database import Database
+from jobwheel.admin.store.database import open_database
 from jobwheel.admin.store.zone import InstallationZone
 from jobwheel.kernel.fake_clock import FakeClock
 from tests.support.store import INSTANCE, NOW_MS, ZONE, Store
@@ -87,7 +87,7 @@ async def beating(clock: FakeClock, *nodes_that_beat: Node, seconds: int) -> Non
 @pytest.fixture
 async def pair(tmp_path: Path) -> AsyncIterator[Pair]:
     clock = FakeClock(NOW_MS)
-    database = Database(f"sqlite:///{quote(str(tmp_path / 'jobwheel.db'))}", clock, exclusive=False)
+    database = open_database(f"sqlite:///{quote(str(tmp_path / 'jobwheel.db'))}", clock, exclusive=False)
     await database.start()
     await database.write(schema.prepare, "test")
     pair = Pair(Store(database, InstallationZone(ZONE), clock), Node(database, clock), Node(database, clock), clock)
@@ -160,7 +160,7 @@ async def test_a_node_whose_machine_was_suspended_is_not_fresh(pair: Pair) -> No
 
 async def test_a_node_that_is_alone_buries_nobody(tmp_path: Path) -> None:
     clock = FakeClock(NOW_MS)
-    database = Database(f"sqlite:///{quote(str(tmp_path / 'jobwheel.db'))}", clock)
+    database = open_database(f"sqlite:///{quote(str(tmp_path / 'jobwheel.db'))}", clock)
     await database.start()
     await database.write(schema.prepare, "test")
     store, node = Store(database, InstallationZone(ZONE), clock), Node(database, clock)

@@ -6,17 +6,30 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
 from sqlalchemy.exc import OperationalError
 
 from jobwheel.admin.store import Connection, schema
-from jobwheel.admin.store.database import Database, is_outage, sqlite_path
+from jobwheel.admin.store.database import is_outage, open_database
 from jobwheel.admin.store.errors import DatabaseInUseError, DatabaseUnusableError, DatabaseUrlError
+from jobwheel.admin.store.sqlite_database import SqliteDatabase
 from jobwheel.kernel.fake_clock import FakeClock
+from tests.support.claims import Claims, events_of
 from tests.support.store import NOW_MS, Store, open_store
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    async with open_store("sqlite", tmp_path, FakeClock(NOW_MS)) as opened:
+        yield opened
+
+
+def path_of(store: Store) -> Path:
+    assert isinstance(store.database, SqliteDatabase)
+    return store.database.path
 
 
 def pragma(name: str) -> Callable[[Connection], object]:
@@ -34,7 +47,7 @@ async def test_readers_cannot_write(store: Store) -> None:
 
 
 async def test_a_transaction_has_the_write_lock_from_its_beginning(store: Store) -> None:
-    other = sqlite3.connect(store.database.path, isolation_level=None, timeout=0, check_same_thread=False)
+    other = sqlite3.connect(path_of(store), isolation_level=None, timeout=0, check_same_thread=False)
     try:
 
         def try_to_write(connection: Connection) -> str:
@@ -49,7 +62,7 @@ async def test_a_transaction_has_the_write_lock_from_its_beginning(store: Store)
 
 
 async def test_a_write_waits_for_another_process(store: Store) -> None:
-    other = sqlite3.connect(store.database.path, isolation_level=None, check_same_thread=False)
+    other = sqlite3.connect(path_of(store), isolation_level=None, check_same_thread=False)
     try:
         other.execute("BEGIN IMMEDIATE")
         threading.Timer(0.2, other.execute, ["COMMIT"]).start()
@@ -178,29 +191,35 @@ async def test_any_folder_name_will_do(tmp_path: Path, folder: str) -> None:
     ("url", "words"),
     [
         ("nonsense", "no database URL"),
-        ("postgresql://u:top-secret@h/d", "not supported yet"),
+        ("u:top-secret@h/d", "no database URL"),
+        ("oracle://u:top-secret@h/d", "oracle is not supported; the kinds are sqlite, postgresql, mysql, mariadb"),
+        ("postgresql+psycopg://u:top-secret@h/d", "names a driver"),
+        ("postgresql://u:top-secret@h", "names no database"),
+        ("postgresql://u:top-secret@h:port/d", "no database URL"),
+        ("postgresql://u:top-secret@h/d?sslmode=maybe", "sslmode is one of disable, require, verify-full"),
+        ("mysql://u:top-secret@h/d?charset=latin1", "charset is no parameter; there are sslmode, unix_socket"),
         ("sqlite://", "names no file"),
         ("sqlite:///:memory:", "names no file"),
         ("sqlite:////srv/what?/jobwheel.db", "question mark"),
     ],
 )
-def test_a_url_that_names_no_file_of_ours_is_refused(url: str, words: str) -> None:
+def test_a_url_that_names_nothing_usable_is_refused(url: str, words: str) -> None:
     with pytest.raises(DatabaseUrlError, match=words) as caught:
-        sqlite_path(url)
+        open_database(url, FakeClock())
     assert "top-secret" not in caught.value.message
     assert caught.value.field == "JOBWHEEL_DATABASE_URL"
 
 
 async def test_a_second_admin_on_the_file_is_refused_and_a_tool_is_not(tmp_path: Path) -> None:
     async with open_store("sqlite", tmp_path, FakeClock(NOW_MS)) as store:
-        url = f"sqlite:///{store.database.path}"
+        url = f"sqlite:///{path_of(store)}"
         with pytest.raises(DatabaseInUseError, match="another admin"):
-            await Database(url, FakeClock()).start()
-        tool = Database(url, FakeClock(), exclusive=False)
+            await open_database(url, FakeClock()).start()
+        tool = open_database(url, FakeClock(), exclusive=False)
         await tool.start()
         await tool.write(lambda c: c.exec_driver_sql("DELETE FROM xxl_job_log"))
         await tool.stop()
-    after = Database(url, FakeClock())
+    after = open_database(url, FakeClock())
     await after.start()
     await after.stop()
 
@@ -208,7 +227,7 @@ async def test_a_second_admin_on_the_file_is_refused_and_a_tool_is_not(tmp_path:
 async def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "jobwheel.db"
     path.write_bytes(b"this is no database, and long enough to be looked at as one" * 20)
-    database = Database(f"sqlite:///{path}", FakeClock(NOW_MS))
+    database = open_database(f"sqlite:///{path}", FakeClock(NOW_MS))
     with pytest.raises(DatabaseUnusableError, match="not a database"):
         await database.start()
 
@@ -218,17 +237,17 @@ _OPEN_READ_ONLY = """
 import asyncio, os, tempfile
 from pathlib import Path
 import sqlalchemy.dialects.sqlite
-from jobwheel.admin.store.database import Database
+from jobwheel.admin.store.database import open_database
 from jobwheel.kernel.clock import SystemClock
 
 async def open_twice(path):
-    database = Database(f"sqlite:///{path}", SystemClock())
+    database = open_database(f"sqlite:///{path}", SystemClock())
     await database.start()
     await database.write(lambda c: c.exec_driver_sql("CREATE TABLE t (a)"))
     await database.stop()
     path.chmod(0o400)
     try:
-        await Database(f"sqlite:///{path}", SystemClock()).start()
+        await open_database(f"sqlite:///{path}", SystemClock()).start()
     except Exception as error:
         print(type(error).__name__, error)
 
@@ -254,22 +273,22 @@ def test_a_file_that_can_only_be_read_is_refused() -> None:
 
 async def test_a_folder_in_the_place_of_the_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "jobwheel.db").mkdir()
-    database = Database(f"sqlite:///{tmp_path / 'jobwheel.db'}", FakeClock(NOW_MS))
+    database = open_database(f"sqlite:///{tmp_path / 'jobwheel.db'}", FakeClock(NOW_MS))
     with pytest.raises(DatabaseUnusableError, match=r"jobwheel\.db cannot be used"):
         await database.start()
 
 
 async def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    database = Database(f"sqlite:///{tmp_path / 'file' / 'jobwheel.db'}", FakeClock(NOW_MS))
+    database = open_database(f"sqlite:///{tmp_path / 'file' / 'jobwheel.db'}", FakeClock(NOW_MS))
     with pytest.raises(DatabaseUnusableError, match="cannot be used"):
         await database.start()
 
 
 async def test_the_file_is_its_owners_alone(tmp_path: Path) -> None:
     async with open_store("sqlite", tmp_path / "new", FakeClock(NOW_MS)) as store:
-        assert store.database.path.stat().st_mode & 0o077 == 0
-        assert store.database.path.parent.stat().st_mode & 0o077 == 0
+        assert path_of(store).stat().st_mode & 0o077 == 0
+        assert path_of(store).parent.stat().st_mode & 0o077 == 0
 
 
 async def test_the_databases_clock_is_steady(tmp_path: Path) -> None:
@@ -290,7 +309,7 @@ async def test_a_schema_that_is_there_is_left_alone(store: Store) -> None:
 
 async def test_a_stop_leaves_everything_in_the_one_file(store: Store) -> None:
     await store.group()
-    path = store.database.path
+    path = Path(store.database.where)
     assert path.with_name(path.name + "-wal").stat().st_size > 0
     await store.database.stop()
     assert not path.with_name(path.name + "-wal").exists()
@@ -341,3 +360,42 @@ async def test_of_writes_that_share_a_commit_one_that_fails_is_undone_alone(stor
         return list(connection.exec_driver_sql("SELECT lock_name FROM xxl_job_lock ORDER BY 1").scalars())
 
     assert await store.database.read(names) == ["one", "three"]
+
+
+async def test_what_is_missed_while_the_lock_is_waited_for_is_a_misfire(store: Store) -> None:
+    clock = store.clock
+    assert isinstance(clock, FakeClock)
+    job_id = await store.job()
+    made = Claims(store)
+
+    begun, release = threading.Event(), threading.Event()
+
+    def hold(_: Connection) -> None:
+        begun.set()
+        assert release.wait(5)
+
+    holding = asyncio.create_task(store.database.write(hold))
+    await asyncio.to_thread(begun.wait, 5)
+    claiming = asyncio.create_task(made.planned())
+    await asyncio.sleep(0)  # noqa: TID251 - a turn of the loop, in which the claim begins to wait
+    clock.step(60)
+    release.set()
+    await holding
+    planned = await claiming
+    assert planned[0] >= (NOW_MS - 250) + 55_000
+    assert "job.misfired" in await events_of(store, job_id)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE xxl_job_info SET anchor_ms = 'soon', schedule_type = 'FIX_RATE', schedule_conf = '60' WHERE id = ?",
+        "UPDATE xxl_job_info SET time_zone = x'ff00' WHERE id = ?",
+        "UPDATE xxl_job_info SET schedule_conf = x'ff00' WHERE id = ?",
+    ],
+)
+async def test_a_column_of_another_type_stops_that_job_alone(store: Store, statement: str) -> None:
+    bad, _ = await store.job(), await store.job()
+    await store.database.write(lambda c: c.exec_driver_sql(statement, (bad,)))
+    assert len(await Claims(store).planned()) == 6
+    assert await events_of(store, bad) == ["job.corrupt"]

@@ -22,7 +22,7 @@ from jobwheel.admin.store.database import Database
 from jobwheel.admin.store.settings_table import ACCESS_TOKEN, write_setting
 from jobwheel.kernel.fake_clock import FakeClock
 from jobwheel.kernel.secret import Secret
-from tests.support.admin_harness import open_database
+from tests.support.admin_harness import open_admin_database
 
 Prepare = Callable[..., Awaitable[Installation]]
 
@@ -36,7 +36,7 @@ def passwords() -> Iterator[Passwords]:
 
 @pytest.fixture
 async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    async with open_database(tmp_path, FakeClock()) as opened:
+    async with open_admin_database(tmp_path, FakeClock()) as opened:
         yield opened
 
 

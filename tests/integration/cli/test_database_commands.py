@@ -6,7 +6,7 @@ import pytest
 
 from jobwheel.admin.build import build_admin
 from jobwheel.admin.settings import Settings, load_settings
-from jobwheel.admin.store.database import Database
+from jobwheel.admin.store.database import open_database
 from jobwheel.kernel.clock import SystemClock
 from tests.integration.cli.conftest import Call
 
@@ -48,7 +48,7 @@ def test_without_a_database_nothing_is_made(call: Call, settings: Settings, comm
 
 def test_upgrade_waits_for_nobody_while_an_admin_runs(call: Call, settings: Settings) -> None:
     async def with_admin() -> None:
-        database = Database(settings.database_url, SystemClock())
+        database = open_database(settings.database_url, SystemClock())
         await database.start()
         try:
             answer = await asyncio.to_thread(call, "db", "upgrade")

@@ -211,7 +211,7 @@ async def test_another_process_that_holds_the_database_costs_time_and_no_run(liv
         await executor.register()
         job = await live.job(running=True, **EVERY_SECOND)
         await until(lambda: len(executor.runs()) >= 1)
-        await asyncio.to_thread(_hold, live.admin.database.path, 1.5)
+        await asyncio.to_thread(_hold, Path(live.admin.database.where), 1.5)
         count = len(executor.runs())
         await until(lambda: len(executor.runs()) >= count + 3)
         await live.admin.services.jobs.stop(job.id, actor="test")
@@ -254,7 +254,7 @@ async def _refused(path: Path, **settings: object) -> JobwheelError:
 
 
 async def test_a_second_admin_on_the_same_data_is_refused(live: LiveAdmin) -> None:
-    error = await _refused(live.admin.database.path.parent)
+    error = await _refused(Path(live.admin.database.where).parent)
     assert isinstance(error, DatabaseInUseError)
     assert "JOBWHEEL_DATA_DIR" in error.message
 

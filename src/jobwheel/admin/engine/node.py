@@ -74,6 +74,7 @@ class Node(Service):
     async def beat(self) -> None:
         """Say that this node lives, and take over the runs of those that do not say so any more."""
         begun_s = self.clock.boot_time()
+        await self._database.measure_clock()
         lives = await self._database.write(nodes.beat, self.id, self._database.now_ms())
         if begun_s - self._beaten_s > DEAD_AFTER_S or not lives:
             self._unbroken_since_s = begun_s

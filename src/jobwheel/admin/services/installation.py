@@ -9,7 +9,7 @@ from jobwheel.admin.domain.event import SYSTEM, EventKind, NewEvent
 from jobwheel.admin.domain.user import Role
 from jobwheel.admin.services.passwords import Passwords, check_new_password
 from jobwheel.admin.settings import Settings, refuse_weak_token
-from jobwheel.admin.store import Connection
+from jobwheel.admin.store import Connection, claims
 from jobwheel.admin.store.database import Database
 from jobwheel.admin.store.events import insert_event
 from jobwheel.admin.store.settings_table import ACCESS_TOKEN, ZONE, read_setting, write_setting
@@ -94,6 +94,8 @@ class _Birth:
     now_ms: int
 
     def write(self, connection: Connection) -> tuple[InstallationZone, Secret, bool]:
+        # Of several nodes that start at once on an empty database, one fills it in.
+        claims.wait_for_schedule(connection)
         token = self._token(connection)
         return self._zone(connection), token, self._made_user(connection)
 

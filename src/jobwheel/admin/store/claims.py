@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, func, insert, select
+from sqlalchemy import Connection, func, select
 
 from jobwheel.admin.domain.ids import JobId
 from jobwheel.admin.domain.job import DueJob
 from jobwheel.admin.store.dialects import statements
-from jobwheel.admin.store.tables import SCHEDULE_LOCK, job_info, job_lock
+from jobwheel.admin.store.tables import job_info
 
 # In the order of DueJob's fields.
 _DUE_COLUMNS = (
@@ -26,11 +26,15 @@ _DUE_COLUMNS = (
 def lock_schedule(connection: Connection) -> None:
     """Hold the lock row that admins of either make honour until the transaction ends; make it if it is missing.
 
-    On SQLite the transaction itself is the lock: it has the database's write lock since it began.
+    Raises:
+        ScheduleLockedError: somebody else holds it.
     """
-    row = select(job_lock.c.lock_name).where(job_lock.c.lock_name == SCHEDULE_LOCK).with_for_update()
-    if connection.execute(row).first() is None:
-        connection.execute(insert(job_lock).values(lock_name=SCHEDULE_LOCK))
+    statements(connection).lock_schedule(connection)
+
+
+def wait_for_schedule(connection: Connection) -> None:
+    """The same, but wait for whoever holds it: for what happens once, at a start."""
+    statements(connection).wait_for_schedule(connection)
 
 
 def due_jobs(connection: Connection, horizon_ms: int, most: int) -> Sequence[DueJob]:

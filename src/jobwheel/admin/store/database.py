@@ -1,257 +1,50 @@
-"""Runs the store's functions, each in one transaction, away from the event loop."""
+"""The database that a URL names, and what its errors mean."""
 
-import asyncio
-import fcntl
-import os
-import queue
-import sqlite3
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeVar
-from urllib.parse import quote
 
-from sqlalchemy import Connection, Engine, create_engine, event
-from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
-from sqlalchemy.pool import StaticPool
-
-from jobwheel.admin.store.errors import DatabaseInUseError, DatabaseUnusableError, DatabaseUrlError
-from jobwheel.admin.store.sqlite_writer import SqliteWriter
+from jobwheel.admin.store.database_base import Database, parsed_url
+from jobwheel.admin.store.errors import DatabaseUrlError
+from jobwheel.admin.store.server_database import ServerDatabase
+from jobwheel.admin.store.server_kinds import SERVER_KINDS, SERVER_SCHEMES
+from jobwheel.admin.store.sqlite_database import SqliteDatabase, sqlite_path
+from jobwheel.admin.store.trouble import is_outage
 from jobwheel.kernel.clock import Clock
-from jobwheel.kernel.service import Service
 
-Arguments = ParamSpec("Arguments")
-Answer = TypeVar("Answer")
+__all__ = ["DEFAULT_CONNECTIONS", "Database", "is_outage", "missing_file", "open_database"]
 
-_BUSY_TIMEOUT_MS = 5_000
-_READERS = 3
-# FULL: what is committed survives a power cut. The cache holds the pages that a busy hour touches; a checkpoint only
-# each 16 MiB of log, since each one writes and syncs the same pages again.
-_WRITER_PRAGMAS = (
-    "journal_mode=WAL",
-    "synchronous=FULL",
-    "foreign_keys=ON",
-    "temp_store=MEMORY",
-    "cache_size=-16384",
-    "wal_autocheckpoint=4096",
-)
-_CONFLICT_TRIES = 5
+DEFAULT_CONNECTIONS = 10
+"""How many connections to a server an admin holds at most."""
 
 
-class Database(Service):
-    """An SQLite database: one writer thread, a whole transaction per hop, and a few query-only readers.
+def open_database(
+    url: str, clock: Clock, *, exclusive: bool = True, connections: int = DEFAULT_CONNECTIONS
+) -> Database:
+    """The database of a URL, to be started.
 
-    `write` and `read` may be called from the event loop that started the database. While it is started no other admin
-    process can use the file; tools of the command line can (`exclusive=False`).
-    """
-
-    def __init__(self, url: str, clock: Clock, *, exclusive: bool = True) -> None:
-        super().__init__("database", clock)
-        self.path = sqlite_path(url)
-        self._exclusive = exclusive
-        self._lock_file: int | None = None
-        self._writer = SqliteWriter(lambda: open_engine(self.path), _with_retries)
-        self._readers: ThreadPoolExecutor | None = None
-        self._read_engines: queue.SimpleQueue[Engine] = queue.SimpleQueue()
-        self._clock_origin_ms = clock.now() - clock.monotonic() * 1000
-
-    @property
-    def kind(self) -> str:
-        return "sqlite"
-
-    @property
-    def is_for_one_node(self) -> bool:
-        """Whether no other node can be using it: then every node that it knows of is dead when this one starts."""
-        return self._exclusive
-
-    def now_ms(self) -> int:
-        """The database's clock, epoch milliseconds: for SQLite the monotonic clock, set to the host's at the start."""
-        return int(self._clock_origin_ms + self.clock.monotonic() * 1000)
-
-    async def write(
-        self,
-        work: Callable[Concatenate[Connection, Arguments], Answer],
-        *args: Arguments.args,
-        **kwargs: Arguments.kwargs,
-    ) -> Answer:
-        """Run `work` in one writing transaction and return its answer once it is committed.
-
-        If `work` raises, everything is rolled back. A conflict with another process's lock is tried again.
-        """
-        answer: Answer = await self._writer.run(lambda connection: work(connection, *args, **kwargs))
-        return answer
-
-    async def read(
-        self,
-        work: Callable[Concatenate[Connection, Arguments], Answer],
-        *args: Arguments.args,
-        **kwargs: Arguments.kwargs,
-    ) -> Answer:
-        """Run `work` on a consistent snapshot that it cannot change."""
-        assert self._readers is not None, "the database is not started"
-
-        def transaction() -> Answer:
-            engine = self._read_engines.get()
-            try:
-                return _with_retries(engine, lambda connection: work(connection, *args, **kwargs))
-            finally:
-                self._read_engines.put(engine)
-
-        return await asyncio.get_running_loop().run_in_executor(self._readers, transaction)
-
-    async def on_start(self) -> None:
-        if self._exclusive:
-            self._lock_file = _lock(self.path)
-        loop = asyncio.get_running_loop()
-        await self._writer.start()
-        self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="jobwheel-reader")
-        for _ in range(_READERS):
-            self._read_engines.put(await loop.run_in_executor(self._readers, open_reader, self.path))
-
-    async def on_stop(self) -> None:
-        # The writer closes last: then its close puts the write-ahead log into the file, which a reader's cannot.
-        if self._readers is not None:
-            self._readers.shutdown(wait=True)
-            self._readers = None
-        while not self._read_engines.empty():
-            self._read_engines.get().dispose()
-        await self._writer.stop()
-        if self._lock_file is not None:
-            os.close(self._lock_file)
-            self._lock_file = None
-
-
-def sqlite_path(url: str) -> Path:
-    """The file that a database URL names.
+    Args:
+        url: `sqlite:////file`, `postgresql://user:password@host/name`, `mysql://…` or `mariadb://…`.
+        clock: the host's clocks.
+        exclusive: no other admin may use an SQLite file meanwhile; servers are shared anyway.
+        connections: the most that are held to a server.
 
     Raises:
-        DatabaseUrlError: no URL, another kind of database, or no file (a database in memory would lose every run).
+        DatabaseUrlError: the URL names nothing that can be used.
     """
-    try:
-        parsed: URL = make_url(url)
-    except ArgumentError as error:
-        raise DatabaseUrlError(url, "this is no database URL") from error
-    if parsed.drivername != "sqlite":
-        raise DatabaseUrlError(
-            parsed.render_as_string(hide_password=True), f"{parsed.drivername} is not supported yet, only sqlite is"
-        )
-    if not parsed.database or parsed.database == ":memory:":
-        raise DatabaseUrlError(url, "it names no file, and a database in memory would lose every run")
-    if "?" in url:
-        raise DatabaseUrlError(url, "parameters are not supported; a question mark in a path is written %3F")
-    return Path(parsed.database).absolute()
+    scheme = parsed_url(url).drivername
+    if scheme == "sqlite":
+        return SqliteDatabase(url, clock, exclusive=exclusive)
+    if scheme in SERVER_KINDS:
+        return ServerDatabase(SERVER_KINDS[scheme], url, clock, connections)
+    shown = parsed_url(url).render_as_string(hide_password=True)
+    known = ", ".join(("sqlite", *SERVER_SCHEMES))
+    if scheme.partition("+")[0] in SERVER_KINDS:
+        raise DatabaseUrlError(shown, f"{scheme} names a driver, which Jobwheel chooses; the kinds are {known}")
+    raise DatabaseUrlError(shown, f"{scheme} is not supported; the kinds are {known}")
 
 
-def is_outage(error: Exception) -> bool:
-    """Whether an error is the database's and no row's: locked, full, unreadable, closed."""
-    # The hot statements run on the driver's own cursor, so its errors come as they are.
-    if isinstance(error, OperationalError | sqlite3.OperationalError):
-        return True
-    return isinstance(error, DBAPIError) and error.connection_invalidated
-
-
-def open_engine(path: Path) -> Engine:
-    """An engine with the one connection that writes. Each transaction takes the write lock when it begins.
-
-    Raises:
-        DatabaseUnusableError: the file cannot be opened or written; says why.
-    """
-    engine = _engine(path, "rwc")
-
-    @event.listens_for(engine, "connect")
-    def configure(connection: sqlite3.Connection, _: object) -> None:
-        for pragma in _WRITER_PRAGMAS:
-            connection.execute(f"PRAGMA {pragma}")
-
-    @event.listens_for(engine, "begin")
-    def begin(connection: Connection) -> None:
-        # The default mode lets two writers read the same row first and both change it.
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
-
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with engine.begin() as connection:
-            # A file that can only be read lets a transaction begin, and refuses the first write.
-            version = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
-            connection.exec_driver_sql(f"PRAGMA user_version = {version}")
-    except (OSError, DBAPIError) as error:
-        engine.dispose()
-        raise DatabaseUnusableError(str(path), _cause(error)) from error
-    path.chmod(0o600)
-    return engine
-
-
-def open_reader(path: Path) -> Engine:
-    """An engine with one connection that can read and nothing else."""
-    engine = _engine(path, "ro")
-
-    @event.listens_for(engine, "connect")
-    def configure(connection: sqlite3.Connection, _: object) -> None:
-        connection.execute("PRAGMA query_only=ON")
-
-    @event.listens_for(engine, "begin")
-    def begin(connection: Connection) -> None:
-        connection.exec_driver_sql("BEGIN")
-
-    return engine
-
-
-def _engine(path: Path, mode: str) -> Engine:
-    """An engine with one connection. The path goes past SQLAlchemy's URLs, which would read a `?` or `%` in it."""
-
-    def connect() -> sqlite3.Connection:
-        return sqlite3.connect(
-            f"file:{quote(str(path))}?mode={mode}",
-            uri=True,
-            check_same_thread=False,
-            isolation_level=None,
-            timeout=_BUSY_TIMEOUT_MS / 1000,
-        )
-
-    return create_engine("sqlite://", creator=connect, poolclass=StaticPool)
-
-
-def _with_retries(engine: Engine, work: Callable[[Connection], Answer]) -> Answer:
-    for _ in range(_CONFLICT_TRIES - 1):
-        try:
-            with engine.begin() as connection:
-                return work(connection)
-        except OperationalError as error:
-            # Another process (a tool, a backup) holds the lock for longer than the busy time-out.
-            if not _is_busy(error):
-                raise
-    with engine.begin() as connection:
-        return work(connection)
-
-
-def _is_busy(error: OperationalError) -> bool:
-    code = getattr(error.orig, "sqlite_errorcode", None)
-    return code is not None and code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-
-
-def _lock(path: Path) -> int:
-    """Take the lock that proves that no other admin runs on this file. It goes with the process, however it ends."""
-    lock_path = path.with_name(path.name + ".lock")
-    try:
-        lock_path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle = os.open(lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise DatabaseUnusableError(str(path), _cause(error)) from error
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        holder = os.read(handle, 32).decode(errors="replace").strip()
-        os.close(handle)
-        raise DatabaseInUseError(str(path), f" (process {holder})" if holder else "") from error
-    os.ftruncate(handle, 0)
-    os.write(handle, f"{os.getpid()}\n".encode())
-    return handle
-
-
-def _cause(error: Exception) -> str:
-    if isinstance(error, DBAPIError):
-        return str(error.orig)
-    if isinstance(error, OSError) and error.strerror:
-        return f"{error.strerror} ({error.filename})"
-    return str(error)
+def missing_file(url: str) -> Path | None:
+    """The file of an SQLite URL, if it is not there. Whether a server has a database shows when it is started."""
+    if parsed_url(url).drivername != "sqlite":
+        return None
+    path = sqlite_path(url)
+    return None if path.exists() else path

@@ -12,13 +12,14 @@ class DatabaseUrlError(JobwheelError):
 
     def __init__(self, url: str, reason: str) -> None:
         super().__init__(
-            f"JOBWHEEL_DATABASE_URL {url!r}: {reason}; a valid one is sqlite:////var/lib/jobwheel/jobwheel.db",
+            f"JOBWHEEL_DATABASE_URL {url!r}: {reason}; valid ones are sqlite:////var/lib/jobwheel/jobwheel.db and "
+            "postgresql://user:password@host/name",
             field="JOBWHEEL_DATABASE_URL",
         )
 
 
 class DatabaseUnusableError(JobwheelError):
-    """The database file cannot be opened or written."""
+    """The database file cannot be opened or written, or the server not be used; says why."""
 
     code: ClassVar[str] = "database_unusable"
 
@@ -45,3 +46,33 @@ class SchemaVersionError(JobwheelError):
 
     def __init__(self, where: str, found: str, wanted: str, what_to_do: str) -> None:
         super().__init__(f"the database {where} has schema {found}, this program needs {wanted}: {what_to_do}")
+
+
+class DatabaseAwayError(JobwheelError):
+    """The server cannot be reached, or went away."""
+
+    code: ClassVar[str] = "database_away"
+
+    def __init__(self, where: str, reason: str) -> None:
+        super().__init__(f"the database {where} is away: {reason}")
+
+
+class UnknownCommitError(JobwheelError):
+    """The connection was lost during a commit: what was written may or may not be there."""
+
+    code: ClassVar[str] = "commit_unknown"
+
+    def __init__(self, where: str) -> None:
+        super().__init__(
+            f"the connection to the database {where} was lost while a transaction was committed: look whether its "
+            "changes are there before you make them again"
+        )
+
+
+class ScheduleLockedError(JobwheelError):
+    """Another admin holds the schedule's lock row."""
+
+    code: ClassVar[str] = "schedule_locked"
+
+    def __init__(self) -> None:
+        super().__init__("another admin or session holds the row schedule_lock of xxl_job_lock: it is tried again")

@@ -58,19 +58,17 @@ def count_jobs(connection: Connection, group_id: GroupId) -> int:
 
 def list_registrations(connection: Connection, app_names: Collection[str], since_ms: int) -> list[Registration]:
     """What executors of these app names registered and repeated after `since_ms` (the database's clock), sorted."""
-    query = (
-        select(job_registry)
-        .where(
-            job_registry.c.registry_group == EXECUTOR,
-            job_registry.c.registry_key.in_(app_names),
-            job_registry.c.beat_ms > since_ms,
-        )
-        .order_by(job_registry.c.registry_key, job_registry.c.registry_value)
+    query = select(job_registry).where(
+        job_registry.c.registry_group == EXECUTOR,
+        job_registry.c.registry_key.in_(app_names),
+        job_registry.c.beat_ms > since_ms,
     )
-    return [
+    rows = [
         Registration(row.registry_key, row.registry_value, row.beat_ms, row.instance_id)
         for row in connection.execute(query)
     ]
+    # Here, since databases sort texts each in its own way.
+    return sorted(rows, key=lambda row: (row.app_name, row.address))
 
 
 def _values(zone: InstallationZone, group: Group) -> dict[str, object]:

@@ -85,7 +85,7 @@ def _filtered(query: Select[Any], wanted: JobFilter) -> Select[Any]:
     if wanted.handler is not None:
         query = query.where(job_info.c.executor_handler == wanted.handler)
     if wanted.name is not None:
-        query = query.where(job_info.c.job_desc.contains(wanted.name, autoescape=True))
+        query = query.where(job_info.c.job_desc.icontains(wanted.name, autoescape=True))
     return query
 
 

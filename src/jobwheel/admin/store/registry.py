@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, Row, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, delete, func, select, update
 
 from jobwheel.admin.domain.group import LIVE_FOR_MS, AddressType, Registration
 from jobwheel.admin.domain.ids import GroupId
+from jobwheel.admin.store.dialects import statements
 from jobwheel.admin.store.tables import job_group, job_registry
 from jobwheel.admin.store.zone import InstallationZone
 from jobwheel.wire.messages import RegistryRequest
@@ -44,14 +45,13 @@ def beat(connection: Connection, zone: InstallationZone, request: RegistryReques
         "features": msgspec.json.encode(request.features).decode() if request.features else None,
     }
     if row is None:
-        connection.execute(
-            insert(job_registry).values(
-                registry_group=request.registry_group,
-                registry_key=request.registry_key,
-                registry_value=request.registry_value,
-                **values,
-            )
-        )
+        # Executors beat at every admin, so another node may write the same row at this moment.
+        key = {
+            "registry_group": request.registry_group,
+            "registry_key": request.registry_key,
+            "registry_value": request.registry_value,
+        }
+        statements(connection).upsert(connection, job_registry, key, values)
         return True
     connection.execute(update(job_registry).where(job_registry.c.id == row.id).values(**values))
     return row.beat_ms is None or now_ms - row.beat_ms >= LIVE_FOR_MS or row.instance_id != instance_id

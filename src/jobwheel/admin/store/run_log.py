@@ -40,6 +40,7 @@ def apply(connection: Connection, zone: InstallationZone, node_id: NodeId, write
     """
     ordered = sorted(writes, key=lambda write: write.run_id)
     hot = statements(connection)
+    hot.lock_waiting_jobs(connection, [write.run_id for write in ordered if isinstance(write, Unsent | Settlement)])
     hot.accept(connection, node_id, [write for write in ordered if isinstance(write, Accepted)])
     hot.mark_unconfirmed(connection, node_id, [write for write in ordered if isinstance(write, Unconfirmed)])
     ended = hot.end_unsent(connection, node_id, [write for write in ordered if isinstance(write, Unsent)])

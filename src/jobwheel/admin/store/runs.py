@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, func, select, update
+from sqlalchemy import ColumnElement, Connection, Row, delete, func, select, update
 
 from jobwheel.admin.domain.ids import GroupId, JobId, NodeId, RunId
 from jobwheel.admin.domain.job import DispatchJob
@@ -14,6 +14,8 @@ from jobwheel.admin.store.tables import job_info, job_log
 from jobwheel.admin.store.zone import InstallationZone
 
 _SCHEDULE_CAUSED = [trigger_type.value for trigger_type in TriggerType if trigger_type.by_schedule]
+
+_SLICE = 1000
 
 _PENDING_COLUMNS = (
     job_log.c.id,
@@ -79,15 +81,13 @@ def remove_planned(connection: Connection, job_id: JobId, after_ms: int) -> list
         & job_log.c.trigger_type.in_(_SCHEDULE_CAUSED)
         & (job_log.c.planned_ms > after_ms)
     )
-    rows = connection.execute(delete(job_log).where(planned).returning(job_log.c.id, job_log.c.planned_ms)).all()
-    return _removed(rows)
+    return _remove(connection, planned)
 
 
 def remove_pending(connection: Connection, job_id: JobId) -> list[RemovedRun]:
     """Remove all pending runs of a job, whatever caused them."""
     pending = (job_log.c.job_id == job_id) & (job_log.c.phase == Phase.PENDING)
-    rows = connection.execute(delete(job_log).where(pending).returning(job_log.c.id, job_log.c.planned_ms)).all()
-    return _removed(rows)
+    return _remove(connection, pending)
 
 
 def remove_runs_without_job(connection: Connection, node_id: NodeId, run_ids: Sequence[RunId]) -> None:
@@ -181,5 +181,11 @@ def _pending(row: Row[*tuple[Any, ...]]) -> PendingRun:
     )
 
 
-def _removed(rows: Sequence[Row[*tuple[Any, ...]]]) -> list[RemovedRun]:
-    return sorted((RemovedRun(RunId(row.id), row.planned_ms) for row in rows), key=lambda run: run.planned_ms)
+def _remove(connection: Connection, condition: ColumnElement[bool]) -> list[RemovedRun]:
+    # Not every database can say what a DELETE removed: the rows are held first.
+    chosen = select(job_log.c.id, job_log.c.planned_ms).where(condition).order_by(job_log.c.id).with_for_update()
+    removed = [RemovedRun(RunId(row.id), row.planned_ms) for row in connection.execute(chosen)]
+    for first in range(0, len(removed), _SLICE):
+        ids = [run.id for run in removed[first : first + _SLICE]]
+        connection.execute(delete(job_log).where(job_log.c.id.in_(ids)))
+    return sorted(removed, key=lambda run: run.planned_ms)

@@ -7,9 +7,12 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, inspect
+from sqlalchemy.exc import DBAPIError
 
+from jobwheel.admin.store.dialects import statements
 from jobwheel.admin.store.errors import SchemaVersionError
 from jobwheel.admin.store.tables import VERSION_TABLE
+from jobwheel.admin.store.trouble import is_refusal
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
 
@@ -28,17 +31,25 @@ def current_version(connection: Connection) -> str | None:
 
 
 def upgrade(connection: Connection, where: str, target: str = "head") -> None:
-    """Bring the schema to `target`, all in the caller's transaction.
+    """Bring the schema to `target`, in the caller's transaction (MySQL commits each change of the schema at once).
 
     Raises:
-        SchemaVersionError: the database has tables that are not ours, or a version that this program does not know.
+        SchemaVersionError: the database has tables that are not ours, or a version that this program does not know, or
+            its user has too few rights.
     """
-    version = current_version(connection)
-    if version is None:
-        _refuse_foreign_tables(connection, where)
-    else:
-        _refuse_unknown(version, where)
-    command.upgrade(_config(connection), target)
+    with statements(connection).schema_lock(connection):
+        version = current_version(connection)
+        if version is None:
+            _refuse_foreign_tables(connection, where)
+        else:
+            _refuse_unknown(version, where)
+        try:
+            command.upgrade(_config(connection), target)
+        except DBAPIError as error:
+            if not is_refusal(error):
+                raise
+            what_to_do = "its user may not change it: run `jobwheel db upgrade` once as one who may create tables"
+            raise SchemaVersionError(where, version or "nothing", newest_version(), what_to_do) from error
 
 
 def downgrade(connection: Connection, target: str) -> None:

@@ -1,7 +1,8 @@
 """What the installation keeps about itself, by name."""
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, delete, select
 
+from jobwheel.admin.store.dialects import statements
 from jobwheel.admin.store.tables import setting
 
 ZONE = "time_zone"
@@ -17,9 +18,7 @@ def read_setting(connection: Connection, name: str) -> str | None:
 
 def write_setting(connection: Connection, name: str, value: str) -> None:
     """Store a value, over an older one if there is one."""
-    changed = connection.execute(update(setting).where(setting.c.name == name).values(value=value))
-    if not changed.rowcount:
-        connection.execute(insert(setting).values(name=name, value=value))
+    statements(connection).upsert(connection, setting, {"name": name}, {"value": value})
 
 
 def delete_setting(connection: Connection, name: str) -> None:

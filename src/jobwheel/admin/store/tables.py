@@ -32,6 +32,10 @@ _WALL = DateTime().with_variant(sqlite.DATETIME(truncate_microseconds=True), "sq
 _MEDIUM_TEXT = Text().with_variant(mysql.MEDIUMTEXT(), "mysql", "mariadb")
 
 
+# Names and addresses are compared letter by letter, as on the other databases.
+_MYSQL: dict[str, Any] = {"mysql_engine": "InnoDB", "mysql_charset": "utf8mb4", "mysql_collate": "utf8mb4_bin"}
+
+
 def _int(name: str, default: int = 0) -> Column[Any]:
     return Column(name, Integer, nullable=False, server_default=text(str(default)))
 
@@ -60,6 +64,7 @@ job_group = Table(
     Column("settings", Text),
     _int("version"),
     sqlite_autoincrement=True,
+    **_MYSQL,
 )
 
 job_registry = Table(
@@ -76,6 +81,7 @@ job_registry = Table(
     Column("features", Text),
     UniqueConstraint("registry_group", "registry_key", "registry_value", name="i_g_k_v"),
     sqlite_autoincrement=True,
+    **_MYSQL,
 )
 
 job_info = Table(
@@ -126,6 +132,7 @@ job_info = Table(
     UniqueConstraint("job_group", "job_key", name="jobwheel_info_key"),
     Index("jobwheel_info_due", "trigger_status", "trigger_next_time"),
     sqlite_autoincrement=True,
+    **_MYSQL,
 )
 
 job_logglue = Table(
@@ -140,6 +147,7 @@ job_logglue = Table(
     Column("update_time", _WALL),
     Index("jobwheel_logglue_job", "job_id"),
     sqlite_autoincrement=True,
+    **_MYSQL,
 )
 
 job_log = Table(
@@ -186,8 +194,9 @@ job_log = Table(
     Column("route", String(50)),
     Index("i_trigger_time", "trigger_time"),
     Index("i_handle_code", "handle_code"),
-    Index("i_job_group", "job_group"),
-    Index("i_job_id", "job_id"),
+    # InnoDB and SQLite hold the id in every index; PostgreSQL must be told, or the newest runs of a job are sorted out.
+    Index("i_job_group", "job_group", "id"),
+    Index("i_job_id", "job_id", "id"),
     Index("jobwheel_log_owner", "phase", "owner", "due_ms", **_partial("phase IS NOT NULL")),
     Index("jobwheel_log_check", "check_ms", **_partial("check_ms IS NOT NULL")),
     Index("jobwheel_log_open", "job_id", "phase", **_partial("phase IS NOT NULL")),
@@ -204,6 +213,7 @@ job_log = Table(
     Index("jobwheel_log_address", "executor_address", "id", **_partial("executor_address IS NOT NULL")),
     Index("jobwheel_log_planned", "planned_ms", "id"),
     sqlite_autoincrement=True,
+    **_MYSQL,
 )
 
 job_log_report = Table(
@@ -217,9 +227,10 @@ job_log_report = Table(
     Column("update_time", _WALL),
     UniqueConstraint("trigger_day", name="i_trigger_day"),
     sqlite_autoincrement=True,
+    **_MYSQL,
 )
 
-job_lock = Table("xxl_job_lock", metadata, Column("lock_name", String(50), primary_key=True))
+job_lock = Table("xxl_job_lock", metadata, Column("lock_name", String(50), primary_key=True), **_MYSQL)
 
 job_user = Table(
     "xxl_job_user",
@@ -237,6 +248,7 @@ job_user = Table(
     Column("settings", Text),
     UniqueConstraint("username", name="i_username"),
     sqlite_autoincrement=True,
+    **_MYSQL,
 )
 
 node = Table(
@@ -249,6 +261,7 @@ node = Table(
     Column("started_ms", BigInteger, nullable=False),
     Column("heartbeat_ms", BigInteger, nullable=False),
     sqlite_autoincrement=True,
+    **_MYSQL,
 )
 
 setting = Table(
@@ -256,6 +269,7 @@ setting = Table(
     metadata,
     Column("name", String(64), primary_key=True),
     Column("value", Text, nullable=False),
+    **_MYSQL,
 )
 
 session = Table(
@@ -268,6 +282,7 @@ session = Table(
     Column("client", String(255)),
     Index("jobwheel_session_user", "user_id"),
     Index("jobwheel_session_expires", "expires_ms"),
+    **_MYSQL,
 )
 
 event = Table(
@@ -284,6 +299,7 @@ event = Table(
     Index("jobwheel_event_at", "at_ms"),
     Index("jobwheel_event_job", "job_id", "id"),
     sqlite_autoincrement=True,
+    **_MYSQL,
 )
 
 api_token = Table(
@@ -299,6 +315,7 @@ api_token = Table(
     _ms("expires_ms"),
     UniqueConstraint("token_hash", name="jobwheel_api_token_hash"),
     sqlite_autoincrement=True,
+    **_MYSQL,
 )
 
 pause_window = Table(
@@ -311,6 +328,7 @@ pause_window = Table(
     Column("remark", String(128)),
     Index("jobwheel_pause_window_job", "job_id", "until_ms"),
     sqlite_autoincrement=True,
+    **_MYSQL,
 )
 
 alarm_channel = Table(
@@ -323,6 +341,7 @@ alarm_channel = Table(
     _int("disabled"),
     UniqueConstraint("name", name="jobwheel_alarm_channel_name"),
     sqlite_autoincrement=True,
+    **_MYSQL,
 )
 
 alarm_outbox = Table(
@@ -343,6 +362,7 @@ alarm_outbox = Table(
     Index("jobwheel_alarm_outbox_due", "due_ms"),
     Index("jobwheel_alarm_outbox_merge", "merge_key"),
     sqlite_autoincrement=True,
+    **_MYSQL,
 )
 
 daily_count = Table(
@@ -353,6 +373,7 @@ daily_count = Table(
     _int("running_count"),
     _int("suc_count"),
     _int("fail_count"),
+    **_MYSQL,
 )
 
 SCHEDULE_LOCK = "schedule_lock"

@@ -8,7 +8,7 @@ from jobwheel.admin.services.sign_in import Client, SignIn
 from jobwheel.admin.services.users import OPERATOR
 from jobwheel.admin.settings import make_data_dir
 from jobwheel.admin.store import schema
-from jobwheel.admin.store.database import Database
+from jobwheel.admin.store.database import Database, open_database
 from jobwheel.cli.demo.places import Places
 from jobwheel.kernel.clock import Clock
 from jobwheel.kernel.secret import Secret
@@ -38,11 +38,11 @@ async def prepare(places: Places, clock: Clock) -> Prepared:
         JobwheelError: the directory or the database cannot be used, or another admin uses it.
     """
     make_data_dir(places.settings)
-    database = Database(places.settings.database_url, clock)
+    database = open_database(places.settings.database_url, clock)
     passwords = Passwords()
     await database.start()
     try:
-        await database.write(schema.upgrade, str(database.path))
+        await database.write(schema.upgrade, database.where)
         made = await prepare_installation(database, clock, places.settings, passwords, host_zone(places.environ))
         session = await _session(database, clock, passwords)
     finally:
@@ -54,7 +54,7 @@ async def prepare(places: Places, clock: Clock) -> Prepared:
 
 async def new_session(places: Places, clock: Clock) -> Secret:
     """Another session, beside the running admin: the one before is over."""
-    database = Database(places.settings.database_url, clock, exclusive=False)
+    database = open_database(places.settings.database_url, clock, exclusive=False)
     passwords = Passwords()
     await database.start()
     try:

@@ -5,7 +5,7 @@ import pytest
 from jobwheel.admin.services.passwords import Passwords
 from jobwheel.admin.services.sign_in import SignIn
 from jobwheel.admin.services.users import Users
-from jobwheel.admin.store.database import Database
+from jobwheel.admin.store.database import open_database
 from jobwheel.admin.store.errors import DatabaseInUseError
 from jobwheel.cli.demo.places import Places, choose_places
 from jobwheel.cli.demo.preparation import new_session, prepare
@@ -21,7 +21,7 @@ def places(tmp_path: Path) -> Places:
 
 
 async def _whose(places: Places, session: Secret) -> str | None:
-    database = Database(places.settings.database_url, CLOCK)
+    database = open_database(places.settings.database_url, CLOCK)
     passwords = Passwords()
     await database.start()
     try:
@@ -50,7 +50,7 @@ async def test_what_earlier_demos_noted_is_gone(places: Places) -> None:
 
 async def test_a_session_that_is_over_is_followed_by_another(places: Places) -> None:
     prepared = await prepare(places, CLOCK)
-    database = Database(places.settings.database_url, CLOCK)
+    database = open_database(places.settings.database_url, CLOCK)
     passwords = Passwords()
     await database.start()
     try:
@@ -65,7 +65,7 @@ async def test_a_session_that_is_over_is_followed_by_another(places: Places) -> 
 
 
 async def test_a_database_in_use_is_left_alone(places: Places) -> None:
-    database = Database(places.settings.database_url, CLOCK)
+    database = open_database(places.settings.database_url, CLOCK)
     await database.start()
     try:
         with pytest.raises(DatabaseInUseError):

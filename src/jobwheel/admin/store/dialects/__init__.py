@@ -1,12 +1,19 @@
-"""Every difference between databases: the hot batch statements, written by hand for each."""
+"""Every difference between databases: the hot batch statements, written by hand for each, and a few more."""
 
 from sqlalchemy import Connection
 
+from jobwheel.admin.store.dialects.base import Statements
+from jobwheel.admin.store.dialects.mysql import MysqlStatements
+from jobwheel.admin.store.dialects.postgresql import PostgresqlStatements
 from jobwheel.admin.store.dialects.sqlite import SqliteStatements
 
-_STATEMENTS = {"sqlite": SqliteStatements()}
+_STATEMENTS: dict[str, Statements] = {
+    "sqlite": SqliteStatements(),
+    "postgresql": PostgresqlStatements(),
+    "mysql": MysqlStatements(),
+}
 
 
-def statements(connection: Connection) -> SqliteStatements:
-    """The hot statements of the connection's database."""
+def statements(connection: Connection) -> Statements:
+    """The statements of the connection's database."""
     return _STATEMENTS[connection.dialect.name]

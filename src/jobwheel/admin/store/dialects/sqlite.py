@@ -8,18 +8,20 @@ keeps the planner from an index on it: each row is looked up by its id.
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar, cast
+from contextlib import contextmanager
+from typing import Any, cast
 
 import msgspec
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Table
+from sqlalchemy.dialects.sqlite import insert
 
 from jobwheel.admin.domain.ids import JobId, NodeId, RunId
 from jobwheel.admin.domain.policies import AWAITING_SETTLEMENT_MS
 from jobwheel.admin.domain.run import NewRun
 from jobwheel.admin.domain.writes import Accepted, Ended, Settlement, TakeOff, Unconfirmed, Unsent
+from jobwheel.admin.store.dialects.base import rounds, run_row, settle_row
+from jobwheel.admin.store.tables import SCHEDULE_LOCK
 from jobwheel.admin.store.zone import InstallationZone
-
-Write = TypeVar("Write", Accepted, Settlement)
 
 _INSERT_RUNS = """
 INSERT INTO xxl_job_log (id, job_group, job_id, executor_param, trigger_time, planned_ms, due_ms, triggered_ms,
@@ -147,21 +149,19 @@ WHERE id = ? AND schedule_type = 'FIX_DELAY' AND trigger_status = 1 AND trigger_
 
 
 class SqliteStatements:
-    """The hot statements. Each method runs inside the caller's writing transaction."""
+    """See `Statements`."""
 
     def insert_runs(self, connection: Connection, zone: InstallationZone, runs: Sequence[NewRun]) -> list[RunId]:
-        """Write pending runs; return their ids in the order of `runs`."""
         cursor = _cursor(connection)
         row = cursor.execute("SELECT seq FROM sqlite_sequence WHERE name = 'xxl_job_log'").fetchone()
         # The transaction holds the write lock, so the ids that follow the sequence are free.
         first = (row[0] if row else 0) + 1
-        cursor.execute(_INSERT_RUNS, (first, _json([_run_row(zone, run) for run in runs])))
+        cursor.execute(_INSERT_RUNS, (first, _json([run_row(zone, run) for run in runs])))
         return [RunId(run_id) for run_id in range(first, first + len(runs))]
 
     def own_due(
         self, connection: Connection, node_id: NodeId, due_before_ms: int, most: int, without_jobs: Sequence[JobId]
     ) -> list[RunId]:
-        """The node's pending runs that come due, the earliest first, but for some jobs."""
         cursor = _cursor(connection)
         if without_jobs:
             ids: list[RunId] = _found(cursor, _OWN_DUE_OF_OTHERS, (node_id, due_before_ms, _json(without_jobs), most))
@@ -170,7 +170,6 @@ class SqliteStatements:
         return ids
 
     def take_off(self, connection: Connection, node_id: NodeId, sent_ms: int, runs: Sequence[TakeOff]) -> set[RunId]:
-        """Pending → sending; return the runs that matched: the others are not this node's any more, or are gone."""
         cursor = _cursor(connection)
         matched = _found(cursor, _OWN_PENDING, (_json([run.run_id for run in runs]), node_id))
         rows = [(run.run_id, run.address, run.handler, run.route, run.instance_id) for run in runs]
@@ -178,19 +177,16 @@ class SqliteStatements:
         return set(matched)
 
     def redirect(self, connection: Connection, node_id: NodeId, run: TakeOff, from_address: str) -> bool:
-        """Give a run being sent another address; False if it is not this node's any more."""
         cursor = _cursor(connection)
         cursor.execute(_REDIRECT, (run.address, run.instance_id, run.run_id, node_id, from_address))
         return cursor.rowcount == 1
 
     def accept(self, connection: Connection, node_id: NodeId, writes: Iterable[Accepted]) -> None:
-        """Write down that executors said yes. A run may be there twice: first sent, then sent again."""
-        for once in _rounds(writes):
+        for once in rounds(writes):
             rows = [(write.run_id, write.message, write.accepted_ms, write.instance_id) for write in once]
             _cursor(connection).execute(_ACCEPTED, (_json(rows), node_id))
 
     def end_unsent(self, connection: Connection, node_id: NodeId, writes: Iterable[Unsent]) -> list[Ended]:
-        """End runs without a result; return those that matched."""
         cursor = _cursor(connection)
         ended = []
         for write in writes:
@@ -206,38 +202,50 @@ class SqliteStatements:
         )
 
     def settle(self, connection: Connection, zone: InstallationZone, writes: Iterable[Settlement]) -> list[Ended]:
-        """Write results; return the runs that matched. The first result wins; one replaces "lost"."""
         cursor = _cursor(connection)
         ended = []
-        for once in _rounds(writes):
-            rows = _json([_settle_row(zone, write) for write in once])
+        for once in rounds(writes):
+            rows = _json([settle_row(zone, write) for write in once])
             matched = _found(cursor, _SETTLED, (rows,))
             cursor.execute(_SETTLE, (rows,))
             ended += [Ended(JobId(job_id), once[at].outcome, once[at].ended_ms) for at, job_id in matched]
         return ended
 
     def move_on(self, connection: Connection, moves: Sequence[tuple[JobId, int, int | None, int, bool]]) -> set[JobId]:
-        """Give jobs their next times: (job, next time it was read with, last, next, running); return the matched.
-
-        Without a last time the job keeps the one that it has.
-        """
         cursor = _cursor(connection)
         rows = _json(moves)
         matched = _found(cursor, _STILL_DUE, (rows,))
         cursor.execute(_MOVE_ON, (rows,))
         return set(matched)
 
-    def reschedule_fix_delay(self, connection: Connection, ends: Mapping[JobId, int]) -> bool:
-        """Give FIX_DELAY jobs without an open run their next time; whether there was one (`behaviour.md`).
+    def lock_waiting_jobs(self, connection: Connection, run_ids: Sequence[RunId]) -> None:
+        """Nothing: the transaction is the only one that writes."""
 
-        `ends` says when the last run of each job ended.
-        """
+    def reschedule_fix_delay(self, connection: Connection, ends: Mapping[JobId, int]) -> bool:
         cursor = _cursor(connection)
         changed = 0
         for job_id, ended_ms in sorted(ends.items()):
             cursor.execute(_RESCHEDULE_FIX_DELAY, (ended_ms, job_id, AWAITING_SETTLEMENT_MS))
             changed += cursor.rowcount
         return changed > 0
+
+    def lock_schedule(self, connection: Connection) -> None:
+        self.wait_for_schedule(connection)
+
+    def wait_for_schedule(self, connection: Connection) -> None:
+        # The transaction itself is the lock: it has the database's write lock since it began.
+        connection.exec_driver_sql("INSERT OR IGNORE INTO xxl_job_lock (lock_name) VALUES (?)", (SCHEDULE_LOCK,))
+
+    @contextmanager
+    def schema_lock(self, connection: Connection) -> Iterator[None]:
+        assert connection.in_transaction()
+        yield
+
+    def upsert(
+        self, connection: Connection, table: Table, key: Mapping[str, object], values: Mapping[str, object]
+    ) -> None:
+        statement = insert(table).values({**key, **values})
+        connection.execute(statement.on_conflict_do_update(index_elements=list(key), set_=dict(values)))
 
 
 def _cursor(connection: Connection) -> sqlite3.Cursor:
@@ -251,41 +259,3 @@ def _json(rows: object) -> str:
 def _found(cursor: sqlite3.Cursor, statement: str, parameters: tuple[Any, ...]) -> Any:
     """The one JSON text that a statement gives."""
     return msgspec.json.decode(cursor.execute(statement, parameters).fetchone()[0])
-
-
-def _rounds(writes: Iterable[Write]) -> Iterator[list[Write]]:
-    """The writes in their order, in lists that hold no run twice: of two rows for one, a join would take any."""
-    left = list(writes)
-    while left:
-        once: dict[RunId, Write] = {}
-        left = [write for write in left if once.setdefault(write.run_id, write) is not write]
-        yield list(once.values())
-
-
-def _run_row(zone: InstallationZone, run: NewRun) -> tuple[Any, ...]:
-    return (
-        run.group_id,
-        run.job_id,
-        # JSON functions end a text at a NUL, and no database but SQLite could store it anyway.
-        run.parameter.replace("\x00", "\ufffd"),
-        zone.to_wall_text(run.triggered_ms),
-        run.planned_ms,
-        run.due_ms,
-        run.triggered_ms,
-        run.trigger_type,
-        run.owner,
-        run.attempt,
-        ",".join(run.named_addresses) or None,
-    )
-
-
-def _settle_row(zone: InstallationZone, write: Settlement) -> tuple[Any, ...]:
-    return (
-        write.run_id,
-        write.code,
-        write.message,
-        zone.to_wall_text(write.ended_ms),
-        write.outcome,
-        write.ended_ms,
-        write.group_id,
-    )

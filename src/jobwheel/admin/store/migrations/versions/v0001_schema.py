@@ -1,5 +1,7 @@
 """The whole schema: the reference's tables with our columns, and our tables."""
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import mysql, sqlite
@@ -36,6 +38,10 @@ _TABLES = (
 )
 
 
+# Names and addresses are compared letter by letter, as on the other databases.
+_MYSQL: dict[str, Any] = {"mysql_engine": "InnoDB", "mysql_charset": "utf8mb4", "mysql_collate": "utf8mb4_bin"}
+
+
 def upgrade() -> None:
     _create_xxl_job_group()
     _create_xxl_job_info()
@@ -61,8 +67,12 @@ def downgrade() -> None:
         op.drop_table(table)
 
 
+def _create_table(name: str, *parts: sa.schema.SchemaItem, **options: Any) -> None:
+    op.create_table(name, *parts, **options, **_MYSQL)
+
+
 def _create_xxl_job_group() -> None:
-    op.create_table(
+    _create_table(
         "xxl_job_group",
         sa.Column("id", sa.Integer(), autoincrement=True, nullable=False),
         sa.Column("app_name", sa.String(length=64), nullable=False),
@@ -79,7 +89,7 @@ def _create_xxl_job_group() -> None:
 
 
 def _create_xxl_job_info() -> None:
-    op.create_table(
+    _create_table(
         "xxl_job_info",
         sa.Column("id", sa.Integer(), autoincrement=True, nullable=False),
         sa.Column("job_group", sa.Integer(), nullable=False),
@@ -130,7 +140,7 @@ def _create_xxl_job_info() -> None:
 
 
 def _create_xxl_job_lock() -> None:
-    op.create_table(
+    _create_table(
         "xxl_job_lock",
         sa.Column("lock_name", sa.String(length=50), nullable=False),
         sa.PrimaryKeyConstraint("lock_name"),
@@ -138,7 +148,7 @@ def _create_xxl_job_lock() -> None:
 
 
 def _create_xxl_job_log() -> None:
-    op.create_table(
+    _create_table(
         "xxl_job_log",
         sa.Column("id", _BIG_ID, autoincrement=True, nullable=False),
         sa.Column("job_group", sa.Integer(), nullable=False),
@@ -181,8 +191,8 @@ def _create_xxl_job_log() -> None:
         sqlite_autoincrement=True,
     )
     op.create_index("i_handle_code", "xxl_job_log", ["handle_code"], unique=False)
-    op.create_index("i_job_group", "xxl_job_log", ["job_group"], unique=False)
-    op.create_index("i_job_id", "xxl_job_log", ["job_id"], unique=False)
+    op.create_index("i_job_group", "xxl_job_log", ["job_group", "id"], unique=False)
+    op.create_index("i_job_id", "xxl_job_log", ["job_id", "id"], unique=False)
     op.create_index("i_trigger_time", "xxl_job_log", ["trigger_time"], unique=False)
     op.create_index(
         "jobwheel_log_address",
@@ -244,7 +254,7 @@ def _create_xxl_job_log() -> None:
 
 
 def _create_xxl_job_log_report() -> None:
-    op.create_table(
+    _create_table(
         "xxl_job_log_report",
         sa.Column("id", sa.Integer(), autoincrement=True, nullable=False),
         sa.Column("trigger_day", _WALL, nullable=True),
@@ -259,7 +269,7 @@ def _create_xxl_job_log_report() -> None:
 
 
 def _create_xxl_job_logglue() -> None:
-    op.create_table(
+    _create_table(
         "xxl_job_logglue",
         sa.Column("id", sa.Integer(), autoincrement=True, nullable=False),
         sa.Column("job_id", sa.Integer(), nullable=False),
@@ -275,7 +285,7 @@ def _create_xxl_job_logglue() -> None:
 
 
 def _create_xxl_job_registry() -> None:
-    op.create_table(
+    _create_table(
         "xxl_job_registry",
         sa.Column("id", _BIG_ID, autoincrement=True, nullable=False),
         sa.Column("registry_group", sa.String(length=50), nullable=False),
@@ -292,7 +302,7 @@ def _create_xxl_job_registry() -> None:
 
 
 def _create_xxl_job_user() -> None:
-    op.create_table(
+    _create_table(
         "xxl_job_user",
         sa.Column("id", sa.Integer(), autoincrement=True, nullable=False),
         sa.Column("username", sa.String(length=50), nullable=False),
@@ -311,7 +321,7 @@ def _create_xxl_job_user() -> None:
 
 
 def _create_jobwheel_alarm_channel() -> None:
-    op.create_table(
+    _create_table(
         "jobwheel_alarm_channel",
         sa.Column("id", sa.Integer(), autoincrement=True, nullable=False),
         sa.Column("name", sa.String(length=64), nullable=False),
@@ -325,7 +335,7 @@ def _create_jobwheel_alarm_channel() -> None:
 
 
 def _create_jobwheel_alarm_outbox() -> None:
-    op.create_table(
+    _create_table(
         "jobwheel_alarm_outbox",
         sa.Column("id", _BIG_ID, autoincrement=True, nullable=False),
         sa.Column("channel_id", sa.Integer(), nullable=False),
@@ -347,7 +357,7 @@ def _create_jobwheel_alarm_outbox() -> None:
 
 
 def _create_jobwheel_api_token() -> None:
-    op.create_table(
+    _create_table(
         "jobwheel_api_token",
         sa.Column("id", sa.Integer(), autoincrement=True, nullable=False),
         sa.Column("name", sa.String(length=64), nullable=False),
@@ -364,7 +374,7 @@ def _create_jobwheel_api_token() -> None:
 
 
 def _create_jobwheel_daily_count() -> None:
-    op.create_table(
+    _create_table(
         "jobwheel_daily_count",
         sa.Column("day", sa.String(length=10), nullable=False),
         sa.Column("job_group", sa.Integer(), autoincrement=False, nullable=False),
@@ -376,7 +386,7 @@ def _create_jobwheel_daily_count() -> None:
 
 
 def _create_jobwheel_event() -> None:
-    op.create_table(
+    _create_table(
         "jobwheel_event",
         sa.Column("id", _BIG_ID, autoincrement=True, nullable=False),
         sa.Column("at_ms", sa.BigInteger(), nullable=False),
@@ -394,7 +404,7 @@ def _create_jobwheel_event() -> None:
 
 
 def _create_jobwheel_node() -> None:
-    op.create_table(
+    _create_table(
         "jobwheel_node",
         sa.Column("id", _BIG_ID, autoincrement=True, nullable=False),
         sa.Column("host", sa.String(length=255), nullable=False),
@@ -408,7 +418,7 @@ def _create_jobwheel_node() -> None:
 
 
 def _create_jobwheel_pause_window() -> None:
-    op.create_table(
+    _create_table(
         "jobwheel_pause_window",
         sa.Column("id", sa.Integer(), autoincrement=True, nullable=False),
         sa.Column("job_id", sa.Integer(), nullable=False),
@@ -422,7 +432,7 @@ def _create_jobwheel_pause_window() -> None:
 
 
 def _create_jobwheel_session() -> None:
-    op.create_table(
+    _create_table(
         "jobwheel_session",
         sa.Column("token_hash", sa.String(length=64), nullable=False),
         sa.Column("user_id", sa.Integer(), nullable=False),
@@ -436,7 +446,7 @@ def _create_jobwheel_session() -> None:
 
 
 def _create_jobwheel_setting() -> None:
-    op.create_table(
+    _create_table(
         "jobwheel_setting",
         sa.Column("name", sa.String(length=64), nullable=False),
         sa.Column("value", sa.Text(), nullable=False),

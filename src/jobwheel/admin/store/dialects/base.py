@@ -1,0 +1,155 @@
+"""What the store asks of each kind of database in its own words, and what their rows have in common."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol, TypeVar
+
+from sqlalchemy import Connection, Table
+
+from jobwheel.admin.domain.ids import JobId, NodeId, RunId
+from jobwheel.admin.domain.run import NewRun
+from jobwheel.admin.domain.writes import Accepted, Ended, Settlement, TakeOff, Unconfirmed, Unsent
+from jobwheel.admin.store.zone import InstallationZone
+
+Write = TypeVar("Write", Accepted, Settlement, Unconfirmed, Unsent)
+
+
+class Statements(Protocol):
+    """The hot statements, and whatever else databases say differently.
+
+    Each method runs inside the caller's writing transaction. "Matched" are the rows that still were as the statement
+    demands when it changed them: they decide, whatever was read before.
+    """
+
+    def insert_runs(self, connection: Connection, zone: InstallationZone, runs: Sequence[NewRun]) -> list[RunId]:
+        """Write pending runs; return their ids in the order of `runs`."""
+        ...
+
+    def own_due(
+        self, connection: Connection, node_id: NodeId, due_before_ms: int, most: int, without_jobs: Sequence[JobId]
+    ) -> list[RunId]:
+        """The node's pending runs that come due, the earliest first, but for those of some jobs."""
+        ...
+
+    def take_off(self, connection: Connection, node_id: NodeId, sent_ms: int, runs: Sequence[TakeOff]) -> set[RunId]:
+        """Pending → sending; return the runs that matched: the others are not this node's any more, or are gone."""
+        ...
+
+    def redirect(self, connection: Connection, node_id: NodeId, run: TakeOff, from_address: str) -> bool:
+        """Give a run being sent another address; False if it is not this node's any more."""
+        ...
+
+    def accept(self, connection: Connection, node_id: NodeId, writes: Iterable[Accepted]) -> None:
+        """Write down that executors said yes. A run may be there twice: first sent, then sent again."""
+        ...
+
+    def end_unsent(self, connection: Connection, node_id: NodeId, writes: Iterable[Unsent]) -> list[Ended]:
+        """End runs without a result; return those that matched."""
+        ...
+
+    def mark_unconfirmed(self, connection: Connection, node_id: NodeId, writes: Iterable[Unconfirmed]) -> None:
+        """Write down that runs may or may not have arrived."""
+        ...
+
+    def settle(self, connection: Connection, zone: InstallationZone, writes: Iterable[Settlement]) -> list[Ended]:
+        """Write results; return the runs that matched. The first result wins; one replaces "lost"."""
+        ...
+
+    def move_on(self, connection: Connection, moves: Sequence[tuple[JobId, int, int | None, int, bool]]) -> set[JobId]:
+        """Give jobs their next times: (job, next time it was read with, last, next, running); return the matched.
+
+        Without a last time the job keeps the one that it has.
+        """
+        ...
+
+    def lock_waiting_jobs(self, connection: Connection, run_ids: Sequence[RunId]) -> None:
+        """Hold the rows of the FIX_DELAY jobs of these runs, before any of the runs (lock order of `storage.md`).
+
+        Of two nodes that end the last two runs of a job at once, the second must see what the first has written.
+        """
+        ...
+
+    def reschedule_fix_delay(self, connection: Connection, ends: Mapping[JobId, int]) -> bool:
+        """Give FIX_DELAY jobs without an open run their next time; whether there was one (`behaviour.md`).
+
+        `ends` says when the last run of each job ended.
+        """
+        ...
+
+    def lock_schedule(self, connection: Connection) -> None:
+        """Hold the row that admins of either make honour until the transaction ends; make it if it is missing.
+
+        Raises:
+            ScheduleLockedError: somebody else holds it; who waited would keep a connection busy.
+        """
+        ...
+
+    def wait_for_schedule(self, connection: Connection) -> None:
+        """The same, but wait for whoever holds it."""
+        ...
+
+    def schema_lock(self, connection: Connection) -> AbstractContextManager[None]:
+        """Inside it no other admin makes or changes the schema."""
+        ...
+
+    def upsert(
+        self, connection: Connection, table: Table, key: Mapping[str, object], values: Mapping[str, object]
+    ) -> None:
+        """Insert the row of a unique key, or give it these values if it is there."""
+        ...
+
+
+def rounds(writes: Iterable[Write]) -> Iterator[list[Write]]:
+    """The writes in their order, in lists that hold no run twice: of two rows for one, a join would take any."""
+    left = list(writes)
+    while left:
+        once: dict[RunId, Write] = {}
+        left = [write for write in left if once.setdefault(write.run_id, write) is not write]
+        yield list(once.values())
+
+
+RUN_COLUMNS = (
+    "job_group",
+    "job_id",
+    "executor_param",
+    "trigger_time",
+    "planned_ms",
+    "due_ms",
+    "triggered_ms",
+    "trigger_type",
+    "owner",
+    "attempt",
+    "named_addresses",
+)
+"""The columns of `run_row`, in its order."""
+
+
+def run_row(zone: InstallationZone, run: NewRun) -> tuple[Any, ...]:
+    """A new run as a row."""
+    return (
+        run.group_id,
+        run.job_id,
+        # SQLite's JSON functions end a text at a NUL, PostgreSQL stores none.
+        run.parameter.replace("\x00", "\ufffd"),
+        zone.to_wall_text(run.triggered_ms),
+        run.planned_ms,
+        run.due_ms,
+        run.triggered_ms,
+        run.trigger_type.value,
+        run.owner,
+        run.attempt,
+        ",".join(run.named_addresses) or None,
+    )
+
+
+def settle_row(zone: InstallationZone, write: Settlement) -> tuple[Any, ...]:
+    """A result as a row: run, code, message, wall time, outcome, end, group."""
+    return (
+        write.run_id,
+        write.code,
+        write.message,
+        zone.to_wall_text(write.ended_ms),
+        write.outcome.value,
+        write.ended_ms,
+        write.group_id,
+    )

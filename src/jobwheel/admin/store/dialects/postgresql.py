@@ -1,0 +1,256 @@
+"""PostgreSQL: one statement for a whole batch, whose rows come in as one array for each column.
+
+What RETURNING gives is what matched. `|| ''` and `+ 0` keep the planner from indexes on those columns: each row is
+looked up by its id, in the order of the ids, so that two batches meet as seldom as can be.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import Connection, Table
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.exc import DBAPIError
+
+from jobwheel.admin.domain.ids import JobId, NodeId, RunId
+from jobwheel.admin.domain.policies import AWAITING_SETTLEMENT_MS
+from jobwheel.admin.domain.run import NewRun
+from jobwheel.admin.domain.writes import Accepted, Ended, Settlement, TakeOff, Unconfirmed, Unsent
+from jobwheel.admin.store.dialects.base import rounds, run_row, settle_row
+from jobwheel.admin.store.errors import ScheduleLockedError
+from jobwheel.admin.store.tables import SCHEDULE_LOCK
+from jobwheel.admin.store.trouble import code_of
+from jobwheel.admin.store.zone import InstallationZone
+
+_LOCK_NOT_AVAILABLE = "55P03"
+_SCHEMA_LOCK = 0x6A6F6277
+"""The advisory lock under which the schema changes: any number that is the same on every node."""
+
+_INSERT_RUNS = """
+INSERT INTO xxl_job_log (job_group, job_id, executor_param, trigger_time, planned_ms, due_ms, triggered_ms,
+                         trigger_type, owner, attempt, named_addresses, phase)
+SELECT job_group, job_id, executor_param, trigger_time::timestamp, planned_ms, due_ms, triggered_ms, trigger_type,
+       owner, attempt, named_addresses, 'pending'
+FROM unnest($1::int[], $2::int[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::text[],
+            $9::bigint[], $10::int[], $11::text[])
+     WITH ORDINALITY AS given(job_group, job_id, executor_param, trigger_time, planned_ms, due_ms, triggered_ms,
+                              trigger_type, owner, attempt, named_addresses, position)
+ORDER BY position
+RETURNING id
+"""
+
+_OWN_DUE = """
+SELECT id FROM xxl_job_log WHERE phase = 'pending' AND owner = $1 AND due_ms <= $2 ORDER BY due_ms LIMIT $3
+"""
+
+_OWN_DUE_OF_OTHERS = """
+SELECT id FROM xxl_job_log
+WHERE phase = 'pending' AND owner = $1 AND due_ms <= $2 AND job_id <> ALL($4::int[]) ORDER BY due_ms LIMIT $3
+"""
+
+_TAKE_OFF = """
+UPDATE xxl_job_log AS log
+SET phase = 'sending', executor_address = given.address, executor_handler = given.handler, route = given.route,
+    instance_id = given.instance_id, sent_ms = $1
+FROM unnest($2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[])
+     AS given(id, address, handler, route, instance_id)
+WHERE log.id = given.id AND log.phase || '' = 'pending' AND log.owner + 0 = $7
+RETURNING log.id
+"""
+
+_REDIRECT = """
+UPDATE xxl_job_log SET executor_address = $1, instance_id = $2
+WHERE id = $3 AND phase || '' = 'sending' AND owner + 0 = $4 AND executor_address || '' = $5
+"""
+
+# A write that comes after the result finds the run done and adds only message and times.
+_ACCEPTED = """
+UPDATE xxl_job_log AS log
+SET trigger_msg = COALESCE(log.trigger_msg, '') || given.message,
+    accepted_ms = COALESCE(log.accepted_ms, given.accepted_ms),
+    instance_id = COALESCE(given.instance_id, log.instance_id),
+    phase = CASE WHEN log.phase IS NULL THEN NULL ELSE 'accepted' END, owner = NULL, check_ms = NULL
+FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::text[]) AS given(id, message, accepted_ms, instance_id)
+WHERE log.id = given.id
+  AND (log.phase || '' = 'unconfirmed' OR (log.phase || '' = 'sending' AND log.owner + 0 = $5)
+       OR (log.phase || '' IS NULL AND log.outcome || '' <> 'lost' AND log.accepted_ms IS NULL
+           AND log.trigger_code + 0 = 200))
+"""
+
+_UNSENT = """
+UPDATE xxl_job_log AS log
+SET trigger_msg = COALESCE(log.trigger_msg, '') || given.message, trigger_code = given.code, outcome = given.outcome,
+    ended_ms = given.ended_ms, alarm_status = 1, phase = NULL, owner = NULL, check_ms = NULL
+FROM unnest($1::bigint[], $2::text[], $3::int[], $4::text[], $5::bigint[])
+     AS given(id, message, code, outcome, ended_ms)
+WHERE log.id = given.id
+  AND (log.phase || '' = 'unconfirmed' OR (log.phase || '' = 'sending' AND log.owner + 0 = $6))
+RETURNING log.id, log.job_id
+"""
+
+_UNCONFIRMED = """
+UPDATE xxl_job_log AS log
+SET trigger_msg = COALESCE(log.trigger_msg, '') || given.message, owner = NULL, unheard_ms = given.since_ms,
+    phase = CASE WHEN log.phase IS NULL THEN NULL ELSE 'unconfirmed' END,
+    check_ms = CASE WHEN log.phase IS NULL THEN NULL ELSE given.check_ms END
+FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[]) AS given(id, message, since_ms, check_ms)
+WHERE log.id = given.id
+  AND ((log.phase || '' = 'sending' AND log.owner + 0 = $5)
+       OR (log.phase || '' IS NULL AND log.outcome || '' <> 'lost' AND log.trigger_msg IS NULL
+           AND log.trigger_code + 0 = 200))
+"""
+
+# The last condition is of a Java admin's running row: it has no phase, and its codes say that it still runs.
+_SETTLE = """
+UPDATE xxl_job_log AS log
+SET trigger_code = 200, handle_code = given.code, handle_msg = given.message,
+    handle_time = given.wall_time::timestamp, outcome = given.outcome, ended_ms = given.ended_ms,
+    alarm_status = CASE WHEN given.code = 200 THEN log.alarm_status ELSE 1 END,
+    phase = NULL, owner = NULL, check_ms = NULL
+FROM unnest($1::bigint[], $2::int[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::int[])
+     AS given(id, code, message, wall_time, outcome, ended_ms, job_group)
+WHERE log.id = given.id
+  AND (given.job_group IS NULL OR log.job_group = given.job_group)
+  AND (log.phase || '' IN ('sending', 'unconfirmed', 'accepted') OR log.outcome || '' = 'lost'
+       OR (log.phase || '' IS NULL AND log.outcome || '' IS NULL AND log.trigger_code + 0 IN (0, 200)
+           AND log.handle_code + 0 = 0))
+RETURNING log.id, log.job_id
+"""
+
+_MOVE_ON = """
+UPDATE xxl_job_info AS job
+SET trigger_last_time = COALESCE(given.last_ms, job.trigger_last_time), trigger_next_time = given.next_ms,
+    trigger_status = given.running
+FROM unnest($1::int[], $2::bigint[], $3::bigint[], $4::bigint[], $5::smallint[])
+     AS given(id, read_ms, last_ms, next_ms, running)
+WHERE job.id = given.id AND job.trigger_status + 0 = 1 AND job.trigger_next_time + 0 = given.read_ms
+RETURNING job.id
+"""
+
+_LOCK_WAITING_JOBS = """
+SELECT id FROM xxl_job_info
+WHERE schedule_type = 'FIX_DELAY' AND id = ANY(ARRAY(SELECT job_id FROM xxl_job_log WHERE id = ANY($1::bigint[])))
+ORDER BY id FOR UPDATE
+"""
+
+# A text that is no number must not make the whole batch fail: the next claim finds the job corrupt.
+_RESCHEDULE_FIX_DELAY = """
+UPDATE xxl_job_info AS job
+SET trigger_next_time = given.ended_ms
+    + 1000 * CASE WHEN job.schedule_conf ~ '^[0-9]{1,9}$' THEN job.schedule_conf::bigint ELSE 0 END
+FROM unnest($1::int[], $2::bigint[]) AS given(id, ended_ms)
+WHERE job.id = given.id AND job.schedule_type = 'FIX_DELAY' AND job.trigger_status = 1 AND job.trigger_next_time = $3
+  AND NOT EXISTS (SELECT 1 FROM xxl_job_log AS log WHERE log.job_id = job.id AND log.phase IS NOT NULL)
+"""
+
+_LOCK_SCHEDULE = "SELECT 1 FROM xxl_job_lock WHERE lock_name = $1 FOR UPDATE NOWAIT"
+# A conflict locks the row that is there.
+_WAIT_FOR_SCHEDULE = """
+INSERT INTO xxl_job_lock (lock_name) VALUES ($1) ON CONFLICT (lock_name) DO UPDATE SET lock_name = EXCLUDED.lock_name
+"""
+
+
+class PostgresqlStatements:
+    """See `Statements`."""
+
+    def insert_runs(self, connection: Connection, zone: InstallationZone, runs: Sequence[NewRun]) -> list[RunId]:
+        arrays = _columns([run_row(zone, run) for run in runs])
+        # The ids are drawn in the order of the rows; the order in which they are returned is nobody's promise.
+        return sorted(RunId(row.id) for row in connection.exec_driver_sql(_INSERT_RUNS, arrays))
+
+    def own_due(
+        self, connection: Connection, node_id: NodeId, due_before_ms: int, most: int, without_jobs: Sequence[JobId]
+    ) -> list[RunId]:
+        if without_jobs:
+            values = (node_id, due_before_ms, most, list(without_jobs))
+            return list(connection.exec_driver_sql(_OWN_DUE_OF_OTHERS, values).scalars())
+        return list(connection.exec_driver_sql(_OWN_DUE, (node_id, due_before_ms, most)).scalars())
+
+    def take_off(self, connection: Connection, node_id: NodeId, sent_ms: int, runs: Sequence[TakeOff]) -> set[RunId]:
+        if not runs:
+            return set()
+        rows = sorted((run.run_id, run.address, run.handler, run.route, run.instance_id) for run in _by_id(runs))
+        return set(connection.exec_driver_sql(_TAKE_OFF, (sent_ms, *_columns(rows), node_id)).scalars())
+
+    def redirect(self, connection: Connection, node_id: NodeId, run: TakeOff, from_address: str) -> bool:
+        values = (run.address, run.instance_id, run.run_id, node_id, from_address)
+        return connection.exec_driver_sql(_REDIRECT, values).rowcount == 1
+
+    def accept(self, connection: Connection, node_id: NodeId, writes: Iterable[Accepted]) -> None:
+        for once in rounds(writes):
+            rows = [(write.run_id, write.message, write.accepted_ms, write.instance_id) for write in once]
+            connection.exec_driver_sql(_ACCEPTED, (*_columns(rows), node_id))
+
+    def end_unsent(self, connection: Connection, node_id: NodeId, writes: Iterable[Unsent]) -> list[Ended]:
+        ended = []
+        for once in rounds(writes):
+            rows = [(write.run_id, write.message, write.code, write.outcome.value, write.ended_ms) for write in once]
+            matched = connection.exec_driver_sql(_UNSENT, (*_columns(rows), node_id))
+            ended += _ended(once, matched)
+        return ended
+
+    def mark_unconfirmed(self, connection: Connection, node_id: NodeId, writes: Iterable[Unconfirmed]) -> None:
+        for once in rounds(writes):
+            rows = [(write.run_id, write.message, write.since_ms, write.check_ms) for write in once]
+            connection.exec_driver_sql(_UNCONFIRMED, (*_columns(rows), node_id))
+
+    def settle(self, connection: Connection, zone: InstallationZone, writes: Iterable[Settlement]) -> list[Ended]:
+        ended = []
+        for once in rounds(writes):
+            rows = [settle_row(zone, write) for write in once]
+            ended += _ended(once, connection.exec_driver_sql(_SETTLE, _columns(rows)))
+        return ended
+
+    def move_on(self, connection: Connection, moves: Sequence[tuple[JobId, int, int | None, int, bool]]) -> set[JobId]:
+        if not moves:
+            return set()
+        rows = [(*move[:4], int(move[4])) for move in sorted(moves, key=lambda move: move[0])]
+        return set(connection.exec_driver_sql(_MOVE_ON, _columns(rows)).scalars())
+
+    def lock_waiting_jobs(self, connection: Connection, run_ids: Sequence[RunId]) -> None:
+        if run_ids:
+            connection.exec_driver_sql(_LOCK_WAITING_JOBS, (list(run_ids),))
+
+    def reschedule_fix_delay(self, connection: Connection, ends: Mapping[JobId, int]) -> bool:
+        if not ends:
+            return False
+        values = (*_columns(sorted(ends.items())), AWAITING_SETTLEMENT_MS)
+        return connection.exec_driver_sql(_RESCHEDULE_FIX_DELAY, values).rowcount > 0
+
+    def lock_schedule(self, connection: Connection) -> None:
+        try:
+            found = connection.exec_driver_sql(_LOCK_SCHEDULE, (SCHEDULE_LOCK,)).first()
+        except DBAPIError as error:
+            if code_of(error) == _LOCK_NOT_AVAILABLE:
+                raise ScheduleLockedError from error
+            raise
+        if found is None:
+            self.wait_for_schedule(connection)
+
+    def wait_for_schedule(self, connection: Connection) -> None:
+        connection.exec_driver_sql(_WAIT_FOR_SCHEDULE, (SCHEDULE_LOCK,))
+
+    @contextmanager
+    def schema_lock(self, connection: Connection) -> Iterator[None]:
+        # It goes with the transaction.
+        connection.exec_driver_sql("SELECT pg_advisory_xact_lock($1)", (_SCHEMA_LOCK,))
+        yield
+
+    def upsert(
+        self, connection: Connection, table: Table, key: Mapping[str, object], values: Mapping[str, object]
+    ) -> None:
+        statement = insert(table).values({**key, **values})
+        connection.execute(statement.on_conflict_do_update(index_elements=list(key), set_=dict(values)))
+
+
+def _columns(rows: Sequence[tuple[Any, ...]]) -> tuple[list[Any], ...]:
+    return tuple(list(column) for column in zip(*rows, strict=True))
+
+
+def _by_id(runs: Sequence[TakeOff]) -> list[TakeOff]:
+    return list({run.run_id: run for run in runs}.values())
+
+
+def _ended(once: Sequence[Unsent] | Sequence[Settlement], matched: Iterable[Any]) -> list[Ended]:
+    writes = {write.run_id: write for write in once}
+    return [Ended(JobId(job_id), writes[run_id].outcome, writes[run_id].ended_ms) for run_id, job_id in sorted(matched)]

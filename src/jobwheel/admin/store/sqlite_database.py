@@ -1,0 +1,238 @@
+"""SQLite: one writer thread, a few query-only readers."""
+
+import asyncio
+import fcntl
+import os
+import queue
+import sqlite3
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
+from urllib.parse import quote
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.pool import StaticPool
+
+from jobwheel.admin.store.database_base import Database, parsed_url
+from jobwheel.admin.store.errors import DatabaseInUseError, DatabaseUnusableError, DatabaseUrlError
+from jobwheel.admin.store.sqlite_writer import SqliteWriter
+from jobwheel.kernel.clock import Clock
+
+Arguments = ParamSpec("Arguments")
+Answer = TypeVar("Answer")
+
+_BUSY_TIMEOUT_MS = 5_000
+_READERS = 3
+# FULL: what is committed survives a power cut. The cache holds the pages that a busy hour touches; a checkpoint only
+# each 16 MiB of log, since each one writes and syncs the same pages again.
+_WRITER_PRAGMAS = (
+    "journal_mode=WAL",
+    "synchronous=FULL",
+    "foreign_keys=ON",
+    "temp_store=MEMORY",
+    "cache_size=-16384",
+    "wal_autocheckpoint=4096",
+)
+_CONFLICT_TRIES = 5
+
+
+class SqliteDatabase(Database):
+    """A database in one file: one writer thread, a whole transaction per hop, and a few query-only readers.
+
+    While it is started no other admin process can use the file; tools of the command line can (`exclusive=False`).
+    """
+
+    def __init__(self, url: str, clock: Clock, *, exclusive: bool = True) -> None:
+        super().__init__(clock)
+        self.path = sqlite_path(url)
+        self._exclusive = exclusive
+        self._lock_file: int | None = None
+        self._writer = SqliteWriter(lambda: open_engine(self.path), _with_retries)
+        self._readers: ThreadPoolExecutor | None = None
+        self._read_engines: queue.SimpleQueue[Engine] = queue.SimpleQueue()
+        self._clock_origin_ms = clock.now() - clock.monotonic() * 1000
+
+    @property
+    def kind(self) -> str:
+        return "sqlite"
+
+    @property
+    def where(self) -> str:
+        return str(self.path)
+
+    @property
+    def is_for_one_node(self) -> bool:
+        return self._exclusive
+
+    def now_ms(self) -> int:
+        """The monotonic clock, set to the host's wall clock when the database was made."""
+        return int(self._clock_origin_ms + self.clock.monotonic() * 1000)
+
+    async def write(
+        self,
+        work: Callable[Concatenate[Connection, Arguments], Answer],
+        *args: Arguments.args,
+        **kwargs: Arguments.kwargs,
+    ) -> Answer:
+        answer: Answer = await self._writer.run(lambda connection: work(connection, *args, **kwargs))
+        return answer
+
+    async def read(
+        self,
+        work: Callable[Concatenate[Connection, Arguments], Answer],
+        *args: Arguments.args,
+        **kwargs: Arguments.kwargs,
+    ) -> Answer:
+        assert self._readers is not None, "the database is not started"
+
+        def transaction() -> Answer:
+            engine = self._read_engines.get()
+            try:
+                return _with_retries(engine, lambda connection: work(connection, *args, **kwargs))
+            finally:
+                self._read_engines.put(engine)
+
+        return await asyncio.get_running_loop().run_in_executor(self._readers, transaction)
+
+    async def on_start(self) -> None:
+        if self._exclusive:
+            self._lock_file = _lock(self.path)
+        loop = asyncio.get_running_loop()
+        await self._writer.start()
+        self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="jobwheel-reader")
+        for _ in range(_READERS):
+            self._read_engines.put(await loop.run_in_executor(self._readers, open_reader, self.path))
+
+    async def on_stop(self) -> None:
+        # The writer closes last: then its close puts the write-ahead log into the file, which a reader's cannot.
+        if self._readers is not None:
+            self._readers.shutdown(wait=True)
+            self._readers = None
+        while not self._read_engines.empty():
+            self._read_engines.get().dispose()
+        await self._writer.stop()
+        if self._lock_file is not None:
+            os.close(self._lock_file)
+            self._lock_file = None
+
+
+def sqlite_path(url: str) -> Path:
+    """The file that a database URL names.
+
+    Raises:
+        DatabaseUrlError: no URL, or no file (a database in memory would lose every run).
+    """
+    parsed = parsed_url(url)
+    if not parsed.database or parsed.database == ":memory:":
+        raise DatabaseUrlError(url, "it names no file, and a database in memory would lose every run")
+    if "?" in url:
+        raise DatabaseUrlError(url, "parameters are not supported; a question mark in a path is written %3F")
+    return Path(parsed.database).absolute()
+
+
+def open_engine(path: Path) -> Engine:
+    """An engine with the one connection that writes. Each transaction takes the write lock when it begins.
+
+    Raises:
+        DatabaseUnusableError: the file cannot be opened or written; says why.
+    """
+    engine = _engine(path, "rwc")
+
+    @event.listens_for(engine, "connect")
+    def configure(connection: sqlite3.Connection, _: object) -> None:
+        for pragma in _WRITER_PRAGMAS:
+            connection.execute(f"PRAGMA {pragma}")
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        # The default mode lets two writers read the same row first and both change it.
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with engine.begin() as connection:
+            # A file that can only be read lets a transaction begin, and refuses the first write.
+            version = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
+            connection.exec_driver_sql(f"PRAGMA user_version = {version}")
+    except (OSError, DBAPIError) as error:
+        engine.dispose()
+        raise DatabaseUnusableError(str(path), _cause(error)) from error
+    path.chmod(0o600)
+    return engine
+
+
+def open_reader(path: Path) -> Engine:
+    """An engine with one connection that can read and nothing else."""
+    engine = _engine(path, "ro")
+
+    @event.listens_for(engine, "connect")
+    def configure(connection: sqlite3.Connection, _: object) -> None:
+        connection.execute("PRAGMA query_only=ON")
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN")
+
+    return engine
+
+
+def _engine(path: Path, mode: str) -> Engine:
+    """An engine with one connection. The path goes past SQLAlchemy's URLs, which would read a `?` or `%` in it."""
+
+    def connect() -> sqlite3.Connection:
+        return sqlite3.connect(
+            f"file:{quote(str(path))}?mode={mode}",
+            uri=True,
+            check_same_thread=False,
+            isolation_level=None,
+            timeout=_BUSY_TIMEOUT_MS / 1000,
+        )
+
+    return create_engine("sqlite://", creator=connect, poolclass=StaticPool)
+
+
+def _with_retries(engine: Engine, work: Callable[[Connection], Answer]) -> Answer:
+    for _ in range(_CONFLICT_TRIES - 1):
+        try:
+            with engine.begin() as connection:
+                return work(connection)
+        except OperationalError as error:
+            # Another process (a tool, a backup) holds the lock for longer than the busy time-out.
+            if not _is_busy(error):
+                raise
+    with engine.begin() as connection:
+        return work(connection)
+
+
+def _is_busy(error: OperationalError) -> bool:
+    code = getattr(error.orig, "sqlite_errorcode", None)
+    return code is not None and code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def _lock(path: Path) -> int:
+    """Take the lock that proves that no other admin runs on this file. It goes with the process, however it ends."""
+    lock_path = path.with_name(path.name + ".lock")
+    try:
+        lock_path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle = os.open(lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise DatabaseUnusableError(str(path), _cause(error)) from error
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        holder = os.read(handle, 32).decode(errors="replace").strip()
+        os.close(handle)
+        raise DatabaseInUseError(str(path), f" (process {holder})" if holder else "") from error
+    os.ftruncate(handle, 0)
+    os.write(handle, f"{os.getpid()}\n".encode())
+    return handle
+
+
+def _cause(error: Exception) -> str:
+    if isinstance(error, DBAPIError):
+        return str(error.orig)
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror} ({error.filename})"
+    return str(error)

@@ -1,0 +1,203 @@
+"""Several nodes on one server at once: nothing is planned, sent or settled twice, and nobody waits for ever."""
+
+import asyncio
+import itertools
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+
+import pytest
+from sqlalchemy import delete, select, text
+
+from jobwheel.admin.domain.ids import NodeId, RunId
+from jobwheel.admin.domain.policies import AWAITING_SETTLEMENT_MS
+from jobwheel.admin.domain.run import Outcome, PendingRun
+from jobwheel.admin.domain.writes import Accepted, Applied, RunWrite, Settlement, Unconfirmed
+from jobwheel.admin.engine.claimer import Claimer, ClaimLimits
+from jobwheel.admin.store import Connection, claims, registry, run_log
+from jobwheel.admin.store.database import Database, open_database
+from jobwheel.admin.store.errors import ScheduleLockedError
+from jobwheel.admin.store.tables import job_lock, job_log
+from jobwheel.kernel.clock import SystemClock
+from jobwheel.wire.messages import RegistryRequest
+from tests.support.run_servers import Servers
+from tests.support.servers import SERVER_KINDS
+from tests.support.store import NOW_MS, Store, open_store_at, take_off
+
+NODES = (NodeId(1), NodeId(2))
+SLEEP = {"postgresql": "SELECT pg_sleep({})", "mysql": "SELECT SLEEP({})"}
+
+
+@pytest.fixture(params=SERVER_KINDS)
+def url(request: pytest.FixtureRequest, servers: Servers) -> str:
+    return servers.url_of(request.param)
+
+
+@pytest.fixture
+async def store(url: str) -> AsyncIterator[Store]:
+    async with open_store_at(url, SystemClock()) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def other(url: str, store: Store) -> AsyncIterator[Database]:
+    """The database as a second node has it open."""
+    opened = open_database(url, SystemClock())
+    await opened.start()
+    yield opened
+    await opened.stop()
+
+
+def then_sleep(seconds: float, work: Callable[[Connection], object]) -> Callable[[Connection], object]:
+    """Do something, and keep the transaction open for a while."""
+
+    def both(connection: Connection) -> object:
+        answer = work(connection)
+        connection.exec_driver_sql(SLEEP[connection.dialect.name].format(seconds))
+        return answer
+
+    return both
+
+
+class Node:
+    """A claimer of one node, and what it planned."""
+
+    def __init__(self, store: Store, database: Database, node_id: NodeId, most_runs: int = 200) -> None:
+        self.planned: list[PendingRun] = []
+        limits = ClaimLimits(1.0, most_runs)
+        self.claimer = Claimer(database, store.zone, store.clock, lambda: node_id, self.planned.extend, limits)
+
+    async def claim_until(self, deadline_s: float) -> None:
+        clock = SystemClock()
+        while clock.monotonic() < deadline_s:
+            await self.claimer.run_once()
+            await clock.wait(0.01)
+
+
+async def test_two_nodes_that_claim_at_once_plan_each_instant_once(store: Store, other: Database) -> None:
+    clock = SystemClock()
+    first_ms = clock.now() - clock.now() % 1000 + 1000
+    jobs = [await store.job(trigger_next_time=first_ms) for _ in range(150)]
+    nodes = [Node(store, database, node_id) for database, node_id in zip((store.database, other), NODES, strict=True)]
+    await asyncio.gather(*(node.claim_until(clock.monotonic() + 4) for node in nodes))
+    assert all(node.planned for node in nodes)
+    planned = Counter((run.job_id, run.planned_ms) for node in nodes for run in node.planned)
+    assert set(planned.values()) == {1}
+    stored = await store.database.read(lambda c: c.execute(select(job_log.c.job_id, job_log.c.planned_ms)).all())
+    assert Counter(tuple(row) for row in stored) == planned
+    for job_id in jobs:
+        instants = sorted(at_ms for job, at_ms in planned if job == job_id)
+        assert len(instants) >= 4
+        assert {later - earlier for earlier, later in itertools.pairwise(instants)} == {1000}
+        assert (await store.job_row(job_id))["trigger_next_time"] == instants[-1] + 1000
+
+
+async def test_without_the_lock_row_two_nodes_plan_each_instant_once_as_well(store: Store, other: Database) -> None:
+    clock = SystemClock()
+    nodes = [Node(store, database, node_id) for database, node_id in zip((store.database, other), NODES, strict=True)]
+    for _ in range(15):
+        await store.job(trigger_next_time=clock.now() // 1000 * 1000)
+        await store.database.write(lambda c: c.execute(delete(job_lock)))
+        await asyncio.gather(*(node.claimer.run_once() for node in nodes))
+        assert await store.database.read(lambda c: len(c.execute(select(job_lock)).all())) == 1
+    planned = Counter((run.job_id, run.planned_ms) for node in nodes for run in node.planned)
+    assert set(planned.values()) == {1}
+
+
+async def test_who_makes_the_missing_lock_row_holds_it(store: Store, other: Database) -> None:
+    holding = asyncio.create_task(store.database.write(then_sleep(0.5, claims.lock_schedule)))
+    await SystemClock().wait(0.2)
+    try:
+        await other.write(claims.lock_schedule)
+    except ScheduleLockedError:
+        assert not holding.done()
+        await holding
+    else:
+        # It waited; the first one's task may have to be told yet.
+        await asyncio.wait_for(holding, 0.1)
+
+
+async def test_a_lock_that_somebody_holds_is_not_waited_for(store: Store, other: Database) -> None:
+    await store.database.write(claims.lock_schedule)
+    holding = asyncio.create_task(store.database.write(then_sleep(1.0, claims.lock_schedule)))
+    await SystemClock().wait(0.3)
+    began_s = SystemClock().monotonic()
+    with pytest.raises(ScheduleLockedError):
+        await other.write(claims.lock_schedule)
+    assert SystemClock().monotonic() - began_s < 0.3
+    await holding
+    await other.write(claims.lock_schedule)
+
+
+async def test_a_claim_waits_for_a_short_while_and_says_when_it_takes_too_long(store: Store, other: Database) -> None:
+    await store.database.write(claims.lock_schedule)
+    await store.job(trigger_next_time=SystemClock().now() // 1000 * 1000)
+    node = Node(store, other, NODES[1])
+    holding = asyncio.create_task(store.database.write(then_sleep(2.5, claims.lock_schedule)))
+    await SystemClock().wait(0.2)
+    with pytest.raises(ScheduleLockedError, match="schedule_lock of xxl_job_lock"):
+        await node.claimer.run_once()
+    assert not holding.done()
+    await holding
+    short = asyncio.create_task(store.database.write(then_sleep(0.3, claims.lock_schedule)))
+    await SystemClock().wait(0.1)
+    assert await node.claimer.run_once() >= 1
+    await short
+
+
+async def test_a_run_that_two_nodes_want_takes_off_from_its_owner_alone(store: Store, other: Database) -> None:
+    runs = [run.id for run in await store.pending(NODES[0], *range(NOW_MS, NOW_MS + 300))]
+    wanted = [take_off(run_id) for run_id in runs]
+    answers = await asyncio.gather(
+        *(database.write(run_log.take_off, NODES[0], NOW_MS, wanted) for database in (store.database, other) * 4)
+    )
+    assert sorted(run_id for answer in answers for run_id in answer) == runs
+
+
+def _writes(runs: Sequence[RunId], node: int) -> list[RunWrite]:
+    writes: list[RunWrite] = [Accepted(run_id, NOW_MS, None, f"accepted by {node}\n") for run_id in runs]
+    writes += [Unconfirmed(run_id, NOW_MS, NOW_MS + 10_000, "late\n") for run_id in runs[::7]]
+    writes += [Settlement(run_id, NOW_MS + node, 200, Outcome.SUCCEEDED, f"by {node}") for run_id in runs]
+    return writes
+
+
+async def test_batches_of_the_same_runs_lose_no_result_and_count_none_twice(store: Store, other: Database) -> None:
+    runs = [run.id for run in await store.pending(NODES[0], *range(NOW_MS, NOW_MS + 400))]
+    await store.database.write(run_log.take_off, NODES[0], NOW_MS, [take_off(run_id) for run_id in runs])
+
+    def apply(database: Database, part: Sequence[RunId], node: int) -> Awaitable[Applied]:
+        # Neither in the order of the ids nor in the same order as the others.
+        writes = _writes(part, node)
+        return database.write(run_log.apply, store.zone, NODES[0], writes[node:] + writes[:node])
+
+    parts = [runs, runs[::-1], runs[::2], runs[1::2], runs[100:300], runs[:250]]
+    applied = await asyncio.gather(
+        *(apply((store.database, other)[n % 2], part, n) for n, part in enumerate(parts)),
+    )
+    assert sum(len(each.ended) for each in applied) == len(runs)
+    rows = await store.database.read(lambda c: c.execute(select(job_log)).all())
+    for row in rows:
+        assert (row.phase, row.outcome, row.owner, row.check_ms) == (None, "succeeded", None, None)
+        assert row.handle_msg == f"by {row.ended_ms - NOW_MS}"
+
+
+async def test_two_nodes_that_end_the_last_runs_of_a_job_give_it_its_next_time(store: Store, other: Database) -> None:
+    job_id = await store.job(schedule_type="FIX_DELAY", schedule_conf="7", trigger_next_time=AWAITING_SETTLEMENT_MS)
+    runs = [await store.sending(NODES[0], job_id) for _ in range(2)]
+
+    def end(run_id: RunId) -> Callable[[Connection], object]:
+        result = Settlement(run_id, NOW_MS, 200, Outcome.SUCCEEDED, "")
+        # Both are at it before either is committed.
+        return then_sleep(0.3, lambda c: run_log.apply(c, store.zone, NODES[0], [result]))
+
+    await asyncio.gather(store.database.write(end(runs[0])), other.write(end(runs[1])))
+    assert (await store.job_row(job_id))["trigger_next_time"] == NOW_MS + 7000
+
+
+async def test_an_executor_that_beats_at_two_nodes_at_once_is_written_once(store: Store, other: Database) -> None:
+    for n in range(20):
+        request = RegistryRequest(registry_group="EXECUTOR", registry_key="orders", registry_value=f"http://a:{n}/")
+        await asyncio.gather(
+            *(database.write(registry.beat, store.zone, request, NOW_MS) for database in (store.database, other) * 2)
+        )
+    count = text("SELECT COUNT(*) FROM xxl_job_registry")
+    assert await store.database.read(lambda c: c.execute(count).scalar()) == 20

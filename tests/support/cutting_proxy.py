@@ -1,0 +1,58 @@
+"""A proxy that breaks a connection at a chosen word, after the word has reached the server."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+
+class CuttingProxy:
+    """Passes bytes both ways. Once armed, the next client whose bytes hold `word` never gets the answer."""
+
+    def __init__(self, port: int, word: bytes) -> None:
+        self._port = port
+        self._word = word
+        self.armed = False
+        self.cuts = 0
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[int]:
+        """The port to connect to."""
+        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        try:
+            yield server.sockets[0].getsockname()[1]
+        finally:
+            server.close()
+            await server.wait_closed()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        to_read, to_write = await asyncio.open_connection("127.0.0.1", self._port)
+        cut = asyncio.Event()
+        answers = asyncio.create_task(self._pass_on(to_read, writer, cut))
+        try:
+            while data := await reader.read(65536):
+                if self.armed and self._word in data:
+                    self.armed = False
+                    self.cuts += 1
+                    cut.set()
+                    to_write.write(data)
+                    await to_write.drain()
+                    # The server has done it when it answers.
+                    await answers
+                    return
+                to_write.write(data)
+                await to_write.drain()
+        except ConnectionError:
+            pass
+        finally:
+            answers.cancel()
+            for each in (writer, to_write):
+                each.close()
+            await asyncio.gather(answers, return_exceptions=True)
+
+    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, cut: asyncio.Event) -> None:
+        while data := await reader.read(65536):
+            if cut.is_set():
+                return
+            writer.write(data)
+            await writer.drain()
+        writer.close()
