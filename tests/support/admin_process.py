@@ -1,4 +1,7 @@
-"""The admin as a process of its own: `python -m tests.support.admin_process {data directory} {port} {token}`."""
+"""The admin as a process of its own.
+
+`python -m tests.support.admin_process {data directory} {port} {token} [database URL]`.
+"""
 
 import asyncio
 import sys
@@ -10,9 +13,10 @@ from jobwheel.admin.settings import load_settings
 from jobwheel.kernel.logging import configure
 
 
-def main(data_dir: str, port: str, token: str) -> None:
+def main(data_dir: str, port: str, token: str, database_url: str | None = None) -> None:
     configure("WARNING")
-    loaded = load_settings({}, {"data_dir": data_dir, "port": int(port), "access_token": token})
+    wanted = {"data_dir": data_dir, "port": int(port), "access_token": token, "database_url": database_url}
+    loaded = load_settings({}, wanted)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(AdminServer(loaded, _announce).run())
 
