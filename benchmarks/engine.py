@@ -1,9 +1,10 @@
-"""The engine end to end: `python -m benchmarks.engine --database sqlite --seconds N [--jobs N | --rate N] [--json]`.
+"""The engine end to end: `python -m benchmarks.engine --database KIND --seconds N [--jobs N | --rate N] [--json]`.
 
 An admin process, its database and one executor process on this machine; FIX_RATE jobs of one second whose anchors are
 spread over the second. With `--rate` as many jobs as runs a second are wanted; with `--jobs` more than the engine can
 do shows what it can. Results are counted when they are stored. Lateness is from the due time to the arrival at the
-executor, so it includes the way there. Lost: planned instants or rows without an execution; doubled: executed twice.
+executor, so it includes the way there. A server (postgresql, mariadb) is one of its own, made for the measurement, and
+durable. Lost: planned instants or rows without an execution; doubled: executed twice.
 """
 
 import argparse
@@ -14,21 +15,24 @@ import secrets
 import shutil
 import signal
 import socket
-import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from jobwheel.admin.store import schema
+from sqlalchemy import insert, text
+
+from jobwheel.admin.store import Connection, schema
 from jobwheel.admin.store.database import open_database
+from jobwheel.admin.store.tables import job_group, job_info
 from jobwheel.kernel.clock import SystemClock
+from tests.support.servers import EMPTY_DATABASE, SERVER_KINDS, running_server
 
 _WARM_UP_S: Final = 5.0
 _SETTLE_S: Final = 60.0
@@ -67,10 +71,7 @@ class _Place:
     admin_port: int
     executor_port: int
     token: str
-
-    @property
-    def database(self) -> Path:
-        return self.folder / "jobwheel.db"
+    database_url: str
 
     @property
     def record(self) -> Path:
@@ -85,11 +86,21 @@ def measure(load: Load) -> Figures:
     """Run one measurement; everything it starts has ended when it returns."""
     folder = Path(tempfile.mkdtemp(prefix="jobwheel-bench-"))
     try:
-        place = _Place(folder, _free_port(), _free_port(), secrets.token_urlsafe(24))
-        asyncio.run(_fill(place, load.jobs))
-        return _measure_in(place, load)
+        with ExitStack() as stack:
+            url = f"sqlite:///{folder / 'jobwheel.db'}"
+            if load.database in SERVER_KINDS:
+                url = stack.enter_context(_server_database(load.database))
+            place = _Place(folder, _free_port(), _free_port(), secrets.token_urlsafe(24), url)
+            _in_transaction(place, lambda connection: _fill(connection, load.jobs))
+            return _measure_in(place, load)
     finally:
         shutil.rmtree(folder)
+
+
+@contextmanager
+def _server_database(kind: str) -> Iterator[str]:
+    with running_server(kind, durable=True) as server:
+        yield server.url(EMPTY_DATABASE)
 
 
 def _measure_in(place: _Place, load: Load) -> Figures:
@@ -119,8 +130,7 @@ def _measure_in(place: _Place, load: Load) -> Figures:
 
 
 def _lost(place: _Place, executed: set[int]) -> int:
-    with sqlite3.connect(place.database) as connection:
-        rows = connection.execute("SELECT id, job_id, planned_ms, outcome FROM xxl_job_log").fetchall()
+    rows = _rows(place, "SELECT id, job_id, planned_ms, outcome FROM xxl_job_log")
     unexecuted = sum(1 for run_id, _, _, outcome in rows if run_id not in executed and outcome != "failed")
     instants: dict[int, list[int]] = {}
     for _, job_id, planned_ms, _ in rows:
@@ -129,21 +139,38 @@ def _lost(place: _Place, executed: set[int]) -> int:
     return unexecuted + gaps
 
 
-async def _fill(place: _Place, jobs: int) -> None:
-    database = open_database(f"sqlite:///{place.database}", SystemClock())
-    await database.start()
-    await database.write(schema.prepare, str(place.database))
-    await database.stop()
+def _fill(connection: Connection, jobs: int) -> None:
+    schema.prepare(connection, "the benchmark's database")
     now_ms = time.time_ns() // 1_000_000
-    with sqlite3.connect(place.database) as connection:
-        connection.execute("INSERT INTO xxl_job_group (id, app_name, title) VALUES (1, 'bench', 'Benchmark')")
-        connection.executemany(
-            "INSERT INTO xxl_job_info (job_group, job_desc, schedule_type, schedule_conf, executor_route_strategy, "
-            "executor_handler, executor_param, executor_block_strategy, glue_type, anchor_ms) "
-            "VALUES (1, ?, 'FIX_RATE', '1', 'FIRST', 'bench', 'day=2026-11-27', 'SERIAL_EXECUTION', 'BEAN', ?)",
-            ((f"job {n}", now_ms + 4000 + 1000 * n // jobs) for n in range(jobs)),
-        )
-    connection.close()
+    connection.execute(insert(job_group).values(id=1, app_name="bench", title="Benchmark"))
+    job = {
+        "job_group": 1,
+        "schedule_type": "FIX_RATE",
+        "schedule_conf": "1",
+        "executor_route_strategy": "FIRST",
+        "executor_handler": "bench",
+        "executor_param": "day=2026-11-27",
+        "executor_block_strategy": "SERIAL_EXECUTION",
+        "glue_type": "BEAN",
+    }
+    rows = [{**job, "job_desc": f"job {n}", "anchor_ms": now_ms + 4000 + 1000 * n // jobs} for n in range(jobs)]
+    connection.execute(insert(job_info), rows)
+
+
+def _in_transaction(place: _Place, work: Callable[[Connection], Any]) -> Any:
+    async def run() -> Any:
+        database = open_database(place.database_url, SystemClock(), exclusive=False)
+        await database.start()
+        try:
+            return await database.write(work)
+        finally:
+            await database.stop()
+
+    return asyncio.run(run())
+
+
+def _rows(place: _Place, query: str) -> list[Any]:
+    return list(_in_transaction(place, lambda connection: connection.execute(text(query)).all()))
 
 
 @contextmanager
@@ -151,6 +178,7 @@ def _admin(place: _Place) -> Iterator["subprocess.Popen[bytes]"]:
     environment = {
         **os.environ,
         "JOBWHEEL_DATA_DIR": str(place.folder),
+        "JOBWHEEL_DATABASE_URL": place.database_url,
         "JOBWHEEL_PORT": str(place.admin_port),
         "JOBWHEEL_ACCESS_TOKEN": place.token,
         "JOBWHEEL_ADMIN_PASSWORD": secrets.token_urlsafe(12),
@@ -186,8 +214,7 @@ def _stop(process: "subprocess.Popen[bytes]") -> None:
 
 def _sample(place: _Place, pid: int) -> tuple[int, float, float]:
     """Results stored so far, CPU seconds used, resident MiB."""
-    with sqlite3.connect(place.database) as connection:
-        (results,) = connection.execute("SELECT COUNT(*) FROM xxl_job_log WHERE handle_code = 200").fetchone()
+    ((results,),) = _rows(place, "SELECT COUNT(*) FROM xxl_job_log WHERE handle_code = 200")
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     cpu_s = (int(fields[11]) + int(fields[12])) / _TICKS
     resident = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmRSS"))
@@ -197,17 +224,14 @@ def _sample(place: _Place, pid: int) -> tuple[int, float, float]:
 def _wait_until_done(place: _Place) -> None:
     deadline_s = time.perf_counter() + _SETTLE_S
     while time.perf_counter() < deadline_s:
-        with sqlite3.connect(place.database) as connection:
-            (left,) = connection.execute("SELECT COUNT(*) FROM xxl_job_log WHERE phase IS NOT NULL").fetchone()
+        ((left,),) = _rows(place, "SELECT COUNT(*) FROM xxl_job_log WHERE phase IS NOT NULL")
         if not left:
             return
         time.sleep(0.2)
 
 
 def _run_sql(place: _Place, statement: str) -> None:
-    with sqlite3.connect(place.database, timeout=30) as connection:
-        connection.execute(statement)
-    connection.close()
+    _in_transaction(place, lambda connection: connection.execute(text(statement)))
 
 
 def _free_port() -> int:
@@ -228,7 +252,7 @@ def _wait_for_port(port: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--database", choices=["sqlite"], default="sqlite")
+    parser.add_argument("--database", choices=["sqlite", *SERVER_KINDS], default="sqlite")
     parser.add_argument("--seconds", type=float, default=60.0)
     load = parser.add_mutually_exclusive_group()
     load.add_argument("--jobs", type=int, help="per-second jobs: more than the engine can do shows what it can")

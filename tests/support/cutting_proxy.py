@@ -13,19 +13,23 @@ class CuttingProxy:
         self._word = word
         self.armed = False
         self.cuts = 0
+        self._open: set[asyncio.StreamWriter] = set()
 
     @contextlib.asynccontextmanager
-    async def running(self) -> AsyncIterator[int]:
-        """The port to connect to."""
-        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+    async def running(self, port: int = 0) -> AsyncIterator[int]:
+        """The port to connect to. At the end every connection is broken, and new ones are refused."""
+        server = await asyncio.start_server(self._serve, "127.0.0.1", port)
         try:
             yield server.sockets[0].getsockname()[1]
         finally:
             server.close()
+            for writer in self._open:
+                writer.transport.abort()
             await server.wait_closed()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         to_read, to_write = await asyncio.open_connection("127.0.0.1", self._port)
+        self._open |= {writer, to_write}
         cut = asyncio.Event()
         answers = asyncio.create_task(self._pass_on(to_read, writer, cut))
         try:
@@ -45,6 +49,7 @@ class CuttingProxy:
             pass
         finally:
             answers.cancel()
+            self._open -= {writer, to_write}
             for each in (writer, to_write):
                 each.close()
             await asyncio.gather(answers, return_exceptions=True)

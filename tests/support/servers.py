@@ -19,6 +19,9 @@ from typing import Final
 
 SERVER_KINDS: Final = ("postgresql", "mariadb")
 
+EMPTY_DATABASE: Final = "postgres"
+"""A database that each new server has, and that nobody uses: PostgreSQL's own; MariaDB gets one of the same name."""
+
 _START_S: Final = 60
 _PACKAGES: Final = {"postgresql": ("postgresql",), "mariadb": ("mariadb-server-core", "mariadb-client-core")}
 # Ends the server when this process has ended, however it ended: the pipe's other end is ours alone.
@@ -56,8 +59,12 @@ class Server:
 
 
 @contextlib.contextmanager
-def running_server(kind: str) -> Iterator[Server]:
+def running_server(kind: str, *, durable: bool = False) -> Iterator[Server]:
     """A server of its own in a temporary folder; it has ended when this returns.
+
+    Args:
+        kind: one of `SERVER_KINDS`.
+        durable: what is committed survives a power cut, as anywhere but in tests; for measurements.
 
     Raises:
         ServerMissingError: its programs are missing and cannot be installed.
@@ -67,7 +74,7 @@ def running_server(kind: str) -> Iterator[Server]:
     folder = Path(tempfile.mkdtemp(prefix=f"jobwheel-{kind}-"))
     folder.chmod(0o755)
     try:
-        process, server = start(folder)
+        process, server = start(folder, durable=durable)
         guard = subprocess.Popen([sys.executable, "-c", _GUARD, str(process.pid), str(folder)], stdin=subprocess.PIPE)
         try:
             _wait_until_ready(process, server)
@@ -102,7 +109,7 @@ def _program(kind: str) -> Path | None:
     return next((path for path in (Path("/usr/sbin/mariadbd"),) if path.exists()), None)
 
 
-def _start_postgresql(folder: Path) -> tuple["subprocess.Popen[bytes]", Server]:
+def _start_postgresql(folder: Path, *, durable: bool) -> tuple["subprocess.Popen[bytes]", Server]:
     initdb = _program("postgresql")
     assert initdb is not None
     data, password, port = folder / "data", secrets.token_hex(12), _free_port()
@@ -116,9 +123,8 @@ def _start_postgresql(folder: Path) -> tuple["subprocess.Popen[bytes]", Server]:
         "listen_addresses": "127.0.0.1",
         "port": str(port),
         "unix_socket_directories": "",
-        "fsync": "off",
-        "full_page_writes": "off",
-        "synchronous_commit": "off",
+        **({} if durable else {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off"}),
+        "shared_buffers": "256MB",
         "max_connections": "60",
         # Neither UTC nor the zone of the tests' process.
         "timezone": "America/St_Johns",
@@ -128,19 +134,19 @@ def _start_postgresql(folder: Path) -> tuple["subprocess.Popen[bytes]", Server]:
     return process, Server("postgresql", port, "wheel", password, process.pid, folder)
 
 
-def _start_mariadb(folder: Path) -> tuple["subprocess.Popen[bytes]", Server]:
+def _start_mariadb(folder: Path, *, durable: bool) -> tuple["subprocess.Popen[bytes]", Server]:
     program = _program("mariadb")
     assert program is not None
     data, password, port = folder / "data", secrets.token_hex(12), _free_port()
     data.mkdir()
     user = _own(folder, "mysql", data)
-    flags = ["--no-defaults", f"--datadir={data}", "--innodb-flush-log-at-trx-commit=0"]
+    flags = ["--no-defaults", f"--datadir={data}"]
     _run(["mariadb-install-db", *flags, "--auth-root-authentication-method=normal", "--skip-test-db"], user)
     first = folder / "first.sql"
     first.write_text(
         f"CREATE USER wheel@'127.0.0.1' IDENTIFIED BY '{password}';\n"
         "GRANT ALL PRIVILEGES ON *.* TO wheel@'127.0.0.1' WITH GRANT OPTION;\n"
-        "DROP USER IF EXISTS root@localhost;\n"
+        f"DROP USER IF EXISTS root@localhost;\nCREATE DATABASE {EMPTY_DATABASE};\n"
     )
     shutil.chown(first, user)
     flags += [
@@ -151,13 +157,13 @@ def _start_mariadb(folder: Path) -> tuple["subprocess.Popen[bytes]", Server]:
         f"--init-file={first}",
         "--skip-name-resolve",
         "--skip-log-bin",
-        "--innodb-doublewrite=0",
-        "--innodb-flush-method=nosync",
         "--innodb-buffer-pool-size=256M",
         "--default-time-zone=-03:30",
         "--character-set-server=latin1",
         "--max-connections=60",
     ]
+    if not durable:
+        flags += ["--innodb-flush-log-at-trx-commit=0", "--innodb-doublewrite=0", "--innodb-flush-method=nosync"]
     process = _spawn([str(program), *flags], folder / "log", user)
     return process, Server("mariadb", port, "wheel", password, process.pid, folder)
 

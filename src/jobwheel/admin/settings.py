@@ -39,7 +39,8 @@ class Settings:
     """What an operator can set. `database_url` and `data_dir` are absolute; `_s` means seconds."""
 
     data_dir: Path = Path(".jobwheel")
-    database_url: str = ""
+    # It may hold a password.
+    database_url: str = field(default="", repr=False)
     database_connections: int = field(default=10, metadata={"least": 2, "most": 1000})
     host: str = "127.0.0.1"
     port: int = field(default=8080, metadata={"least": 0, "most": 65535})

@@ -188,6 +188,30 @@ async def test_a_commit_of_unknown_outcome_is_told_and_not_repeated(store: Store
     assert await names(store) == ["a", "b", "c"]
 
 
+async def test_a_server_that_goes_away_is_an_outage_and_comes_back(store: Store, kind: str, servers: Servers) -> None:
+    server = servers.running[kind]
+    proxy = CuttingProxy(server.port, b"")
+    async with proxy.running() as port:
+        database = open_database(server.url("jobwheel_test").replace(f":{server.port}/", f":{port}/"), SystemClock())
+        await database.start()
+        await database.write(insert_lock, "a")
+    try:
+        for call in (database.write(insert_lock, "b"), database.read(sleep, 0)):
+            began_s = SystemClock().monotonic()
+            with pytest.raises(Exception, match=r"(?i)connect") as caught:
+                await call
+            assert isinstance(caught.value, Exception)
+            assert is_outage(caught.value)
+            assert server.password not in str(caught.value)
+            assert SystemClock().monotonic() - began_s < 5
+        async with proxy.running(port):
+            await database.write(insert_lock, "c")
+            await database.stop()
+    finally:
+        await database.stop()
+    assert await names(store) == ["a", "c"]
+
+
 async def test_a_write_that_is_cancelled_leaves_nothing(store: Store) -> None:
     begun = asyncio.Event()
 

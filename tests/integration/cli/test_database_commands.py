@@ -1,4 +1,5 @@
 import asyncio
+import dataclasses
 import secrets
 from pathlib import Path
 
@@ -9,6 +10,8 @@ from jobwheel.admin.settings import Settings, load_settings
 from jobwheel.admin.store.database import open_database
 from jobwheel.kernel.clock import SystemClock
 from tests.integration.cli.conftest import Call
+from tests.support.run_servers import Servers
+from tests.support.servers import SERVER_KINDS
 
 
 @pytest.fixture
@@ -104,3 +107,34 @@ def test_a_file_that_is_no_database_is_named(call: Call, settings: Settings, tmp
     assert answer.code == 1
     assert str(file) in answer.err
     assert answer.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("kind", SERVER_KINDS)
+def test_the_same_on_a_server(call: Call, settings: Settings, kind: str, servers: Servers) -> None:
+    url = servers.make_database(kind, "jobwheel_commands")
+    on_it = ("--database-url", url)
+    first = call("db", "upgrade", *on_it)
+    assert (first.code, first.out) == (0, "upgraded the schema from nothing to 0001\n"), first.err
+    assert call("db", "current", *on_it).out == "0001\n"
+    assert "nothing to do" in call("db", "upgrade", *on_it).out
+    missing = call("token", "show", *on_it)
+    assert missing.code == 1
+    password = servers.running[kind].password
+    wrong = call("db", "current", "--database-url", url.replace(password, "entirely-wrong"))
+    assert wrong.code == 1
+    assert "the password of 'wheel' is wrong" in wrong.err
+    assert (password in missing.err, "entirely-wrong" in wrong.err) == (False, False)
+    assert wrong.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("kind", SERVER_KINDS)
+def test_an_installation_on_a_server(call: Call, settings: Settings, kind: str, servers: Servers) -> None:
+    url = servers.make_database(kind, "jobwheel_commands")
+
+    async def make() -> str:
+        admin = await build_admin(dataclasses.replace(settings, database_url=url), SystemClock())
+        await admin.database.stop()
+        return admin.installation.access_token.reveal()
+
+    tokens = [asyncio.run(make()) for _ in range(2)]
+    assert tokens == [call("token", "show", "--database-url", url).out.strip()] * 2

@@ -40,7 +40,9 @@ def apply(connection: Connection, zone: InstallationZone, node_id: NodeId, write
     """
     ordered = sorted(writes, key=lambda write: write.run_id)
     hot = statements(connection)
-    hot.lock_waiting_jobs(connection, [write.run_id for write in ordered if isinstance(write, Unsent | Settlement)])
+    waiting = hot.lock_waiting_jobs(
+        connection, [write.run_id for write in ordered if isinstance(write, Unsent | Settlement)]
+    )
     hot.accept(connection, node_id, [write for write in ordered if isinstance(write, Accepted)])
     hot.mark_unconfirmed(connection, node_id, [write for write in ordered if isinstance(write, Unconfirmed)])
     ended = hot.end_unsent(connection, node_id, [write for write in ordered if isinstance(write, Unsent)])
@@ -48,7 +50,7 @@ def apply(connection: Connection, zone: InstallationZone, node_id: NodeId, write
     ends: dict[JobId, int] = {}
     for each in ended:
         ends[each.job_id] = max(each.ended_ms, ends.get(each.job_id, 0))
-    return Applied(ended, rescheduled=hot.reschedule_fix_delay(connection, ends))
+    return Applied(ended, rescheduled=waiting and hot.reschedule_fix_delay(connection, ends))
 
 
 @dataclass(frozen=True, slots=True)

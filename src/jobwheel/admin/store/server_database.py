@@ -148,6 +148,8 @@ class ServerDatabase(Database):
             # Each transaction is committed or rolled back here; a connection whose state is unknown is thrown away.
             pool_reset_on_return=None,
             isolation_level="AUTOCOMMIT" if only_reads else None,
+            # Errors are logged, and values are hashes of passwords and tokens, and parameters of jobs.
+            hide_parameters=True,
             skip_autocommit_rollback=only_reads,
         )
 

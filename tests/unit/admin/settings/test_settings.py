@@ -221,3 +221,9 @@ class TestDataDir:
         (tmp_path / "file").touch()
         with pytest.raises(SettingsError, match="JOBWHEEL_DATA_DIR"):
             make_data_dir(load(data_dir=tmp_path / "file"))
+
+
+def test_a_database_url_may_hold_a_password_and_is_not_shown() -> None:
+    settings = load(database_url="postgresql://wheel:made-up-51d0@h/d")
+    assert settings.database_url.endswith("made-up-51d0@h/d")
+    assert "made-up-51d0" not in repr(settings)

@@ -62,10 +62,11 @@ class Statements(Protocol):
         """
         ...
 
-    def lock_waiting_jobs(self, connection: Connection, run_ids: Sequence[RunId]) -> None:
-        """Hold the rows of the FIX_DELAY jobs of these runs, before any of the runs (lock order of `storage.md`).
+    def lock_waiting_jobs(self, connection: Connection, run_ids: Sequence[RunId]) -> bool:
+        """Hold the FIX_DELAY jobs that wait for one of these runs, before any of the runs; False if there is none.
 
-        Of two nodes that end the last two runs of a job at once, the second must see what the first has written.
+        Of two nodes that end the last two runs of a job at once, the second must see what the first has written. That
+        jobs come before runs is the lock order of `storage.md`.
         """
         ...
 

@@ -218,8 +218,10 @@ class SqliteStatements:
         cursor.execute(_MOVE_ON, (rows,))
         return set(matched)
 
-    def lock_waiting_jobs(self, connection: Connection, run_ids: Sequence[RunId]) -> None:
-        """Nothing: the transaction is the only one that writes."""
+    def lock_waiting_jobs(self, connection: Connection, run_ids: Sequence[RunId]) -> bool:
+        # The transaction is the only one that writes.
+        assert connection.in_transaction()
+        return bool(run_ids)
 
     def reschedule_fix_delay(self, connection: Connection, ends: Mapping[JobId, int]) -> bool:
         cursor = _cursor(connection)
