@@ -22,6 +22,7 @@ SERVER_KINDS: Final = ("postgresql", "mariadb")
 EMPTY_DATABASE: Final = "postgres"
 """A database that each new server has, and that nobody uses: PostgreSQL's own; MariaDB gets one of the same name."""
 
+_POLICY: Final = Path("/usr/sbin/policy-rc.d")
 _START_S: Final = 60
 _PACKAGES: Final = {"postgresql": ("postgresql",), "mariadb": ("mariadb-server-core", "mariadb-client-core")}
 # Ends the server when this process has ended, however it ended: the pipe's other end is ours alone.
@@ -93,12 +94,28 @@ def _install(kind: str) -> None:
     packages = _PACKAGES[kind]
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
         raise ServerMissingError(f"{kind} is not on this machine: apt-get install {' '.join(packages)}")
-    # No service of the system starts, and no cluster is made: only the programs are wanted.
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
-    command = ["apt-get", "install", "--yes", "--no-install-recommends", *packages]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode or _program(kind) is None:
-        raise ServerMissingError(f"{kind} is not on this machine and cannot be installed: {done.stderr[-500:]}")
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    said = ""
+    with _no_services():
+        for command in (["update", "-qq"], ["install", "--yes", "-qq", "--no-install-recommends", *packages]):
+            done = subprocess.run(["apt-get", *command], env=environment, capture_output=True, text=True, check=False)
+            said = done.stderr[-500:]
+    if _program(kind) is None:
+        raise ServerMissingError(f"{kind} is not on this machine and cannot be installed: {said}")
+
+
+@contextlib.contextmanager
+def _no_services() -> Iterator[None]:
+    """Only programs are wanted: a package that is installed inside starts no service (Debian's own way to say so)."""
+    if _POLICY.exists():
+        yield
+        return
+    _POLICY.write_text("#!/bin/sh\nexit 101\n")
+    _POLICY.chmod(0o755)
+    try:
+        yield
+    finally:
+        _POLICY.unlink()
 
 
 def _program(kind: str) -> Path | None:
@@ -189,7 +206,7 @@ def _demoted(user: str) -> dict[str, str | int | list[int]]:
 def _run(command: list[str], user: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/", **_demoted(user))  # type: ignore[call-overload]
     if done.returncode:
-        raise RuntimeError(f"{command[0]} failed: {done.stdout[-1000:]}{done.stderr[-1000:]}")
+        raise RuntimeError(f"{command[0]} failed: {done.stdout[-3000:]}{done.stderr[-3000:]}")
 
 
 def _spawn(command: list[str], log: Path, user: str) -> "subprocess.Popen[bytes]":

@@ -197,6 +197,16 @@ async def test_results_with_a_groups_credentials_settle_runs_of_that_group_alone
     assert (await store.apply(node, own)).ended
 
 
+async def test_of_two_results_for_a_run_in_one_batch_the_first_that_may_settle_it_wins(store: Store) -> None:
+    node = await store.node()
+    run_id = await store.sending(node)
+    foreign = Settlement(run_id, ENDED_MS, 500, Outcome.FAILED, "foreign", GroupId(2))
+    own = Settlement(run_id, ENDED_MS, 200, Outcome.SUCCEEDED, "own", GroupId(1))
+    late = Settlement(run_id, ENDED_MS, 500, Outcome.FAILED, "late", GroupId(1))
+    assert [each.outcome for each in (await store.apply(node, foreign, own, late)).ended] == [Outcome.SUCCEEDED]
+    assert (await store.run_row(run_id))["handle_msg"] == "own"
+
+
 @pytest.mark.parametrize(
     ("trigger_code", "handle_code", "settles"), [(0, 0, True), (200, 0, True), (500, 0, False), (200, 500, False)]
 )
