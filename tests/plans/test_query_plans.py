@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Engine, event
 
 from jobwheel.admin.domain.ids import GroupId, JobId, NodeId
 from jobwheel.admin.domain.run import Outcome, Phase, TriggerType
-from jobwheel.admin.store import claims, nodes, run_list, run_log, runs, schema
+from jobwheel.admin.store import claims, nodes, pause_windows, run_list, run_log, runs, schema
 from jobwheel.admin.store.database import open_engine
 from jobwheel.admin.store.dialects import sqlite
 from jobwheel.admin.store.run_list import RunFilter
@@ -116,6 +116,7 @@ def _explain(connection: Connection, statement: str, parameters: Any) -> list[st
 
 ENGINE_QUERIES: list[tuple[str, Callable[..., object], tuple[object, ...]]] = [
     ("jobwheel_info_due", claims.due_jobs, (NOW_MS, 1000)),
+    ("jobwheel_pause_window_job", pause_windows.read_windows, ([JobId(7), JobId(8)], NOW_MS)),
     ("jobwheel_log_owner", runs.has_ownerless, (NOW_MS,)),
     ("jobwheel_log_owner", runs.adopt_ownerless, (NODE, NOW_MS, 100)),
     ("jobwheel_log_owner", runs.release_pending, (NODE,)),
