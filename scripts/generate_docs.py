@@ -45,6 +45,7 @@ ADMIN_MEANINGS: Mapping[str, str] = {
     "ca_file": "Whom https executors must be vouched for by (PEM). Not set: the system's authorities.",
     "look_ahead_s": "How long before it is due a run is written.",
     "claim_batch": "How many runs one transaction writes at most.",
+    "misfire_most": "How many missed instants of a job run with `FIRE_ALL`: the newest ones.",
     "fast_lane": "How many runs are being sent at once.",
     "slow_lane": "The same for jobs whose sends were slow lately.",
     "address_limit": "The same for one executor.",

@@ -10,7 +10,7 @@ from jobwheel.admin.domain.ids import GroupId, JobId, NodeId, RunId
 from jobwheel.admin.domain.policies import AWAITING_SETTLEMENT_MS
 from jobwheel.admin.domain.run import Outcome, Phase, TriggerType
 from jobwheel.admin.domain.writes import Accepted, Settlement
-from jobwheel.admin.store import Connection, claims, nodes, run_list, run_log, runs, schema
+from jobwheel.admin.store import Connection, claims, nodes, pause_windows, run_list, run_log, runs, schema
 from jobwheel.admin.store.database import open_database
 from jobwheel.admin.store.dialects.sqlite import _RESCHEDULE_FIX_DELAY
 from jobwheel.admin.store.run_list import RunFilter
@@ -107,6 +107,7 @@ async def see(url: str) -> AsyncIterator[See]:
 
 ENGINE_QUERIES: list[tuple[str, Callable[..., object], tuple[object, ...]]] = [
     ("jobwheel_info_due", claims.due_jobs, (NOW_MS, 1000)),
+    ("jobwheel_pause_window_job", pause_windows.read_windows, ([JobId(7), JobId(8)], NOW_MS)),
     ("jobwheel_log_owner", runs.has_ownerless, (NOW_MS,)),
     ("jobwheel_log_owner", runs.adopt_ownerless, (NODE, NOW_MS, 100)),
     ("jobwheel_log_owner", runs.release_pending, (NODE,)),

@@ -98,6 +98,7 @@ def _engine_context(settings: Settings, clock: Clock, database: Database, instal
     limits = EngineLimits(
         look_ahead_s=settings.look_ahead_s,
         claim_batch=settings.claim_batch,
+        misfire_most=settings.misfire_most,
         fast_lane=settings.fast_lane,
         slow_lane=settings.slow_lane,
         address_limit=settings.address_limit,

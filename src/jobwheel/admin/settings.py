@@ -57,6 +57,7 @@ class Settings:
     ca_file: Path | None = field(default=None, metadata={"kind": "file"})
     look_ahead_s: int = field(default=5, metadata={"least": 1, "most": 60})
     claim_batch: int = field(default=1000, metadata={"least": 1, "most": 10_000})
+    misfire_most: int = field(default=100, metadata={"least": 1, "most": 1000})
     fast_lane: int = field(default=200, metadata={"least": 1, "most": 10_000})
     slow_lane: int = field(default=100, metadata={"least": 1, "most": 10_000})
     address_limit: int = field(default=32, metadata={"least": 1, "most": 10_000})

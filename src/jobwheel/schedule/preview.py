@@ -15,7 +15,10 @@ def preview(schedule: Schedule, base_ms: int, count: int) -> list[int]:
 
 
 def last_in(schedule: Schedule, after_ms: int, until_ms: int) -> int | None:
-    """The last instant later than `after_ms` and not later than `until_ms`, in some forty look-ups at most."""
+    """The last instant later than `after_ms` and not later than `until_ms`, in some forty look-ups at most.
+
+    A FIX_DELAY with windows has no such row of instants: its last one is not asked for.
+    """
     first = schedule.next_after(after_ms)
     if first is None or first > until_ms:
         return None
@@ -23,6 +26,16 @@ def last_in(schedule: Schedule, after_ms: int, until_ms: int) -> int | None:
         interval_ms = schedule.interval_s * MS_PER_SECOND
         return first + (until_ms - first) // interval_ms * interval_ms
     return _last_from(schedule, first, until_ms)
+
+
+def newest_in(schedule: Schedule, after_ms: int, until_ms: int, most: int) -> list[int]:
+    """The last `most` instants later than `after_ms` and not later than `until_ms`, oldest first; see `last_in`."""
+    newest: list[int] = []
+    instant = last_in(schedule, after_ms, until_ms)
+    while instant is not None and len(newest) < most:
+        newest.append(instant)
+        instant = last_in(schedule, after_ms, instant - 1)
+    return newest[::-1]
 
 
 def _last_from(schedule: Schedule, first: int, until_ms: int) -> int:

@@ -98,6 +98,7 @@ async def test_a_misfire_leaves_its_event_and_a_last_instant_ends_the_job(store:
         "from": "2026-11-27T02:00:00.000Z",
         "until": "2026-11-27T02:00:00.000Z",
         "strategy": "FIRE_ONCE_NOW",
+        "runs": 1,
     }
 
 

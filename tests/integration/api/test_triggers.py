@@ -93,7 +93,7 @@ async def test_an_address_that_is_not_the_groups_is_refused(admin: AdminHarness,
         ({"parameter": "x" * 65_536}, "parameter"),
         ({"parameter": 5}, "parameter"),
         ({"addresses": "http://10.0.0.7/"}, "addresses"),
-        ({"addresses": [1]}, "addresses.0"),
+        ({"addresses": [1]}, "addresses[0]"),
         ({"address": []}, "address"),
     ],
 )

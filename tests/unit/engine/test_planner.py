@@ -3,15 +3,18 @@ import pytest
 from jobwheel.admin.domain.job import DueJob
 from jobwheel.admin.domain.policies import AWAITING_SETTLEMENT_MS, MisfireStrategy
 from jobwheel.admin.domain.run import TriggerType
-from jobwheel.admin.engine.planner import MISFIRES_COUNTED, Fire, Plan, Schedules, UnusableJobError, plan
+from jobwheel.admin.engine.planner import MISFIRES_COUNTED, Fire, Plan, PlanLimits, Schedules, UnusableJobError, plan
 from tests.support.engine_parts import NOW_MS, SECOND_MS, due_job
 
 HORIZON_MS = NOW_MS + 5000
 ZONE = "Asia/Shanghai"
 
 
-def planned(job: DueJob, now_ms: int = NOW_MS, horizon_ms: int | None = None, most: int = 1000) -> Plan:
-    return plan(job, Schedules(ZONE).of(job), now_ms, now_ms + 5000 if horizon_ms is None else horizon_ms, most)
+def planned(
+    job: DueJob, now_ms: int = NOW_MS, horizon_ms: int | None = None, most: int = 1000, most_made_up: int = 100
+) -> Plan:
+    limits = PlanLimits(now_ms + 5000 if horizon_ms is None else horizon_ms, most, most_made_up)
+    return plan(job, Schedules(ZONE).of(job), now_ms, limits)
 
 
 def cron(*planned_ms: int) -> tuple[Fire, ...]:
@@ -36,7 +39,7 @@ def test_a_batch_is_bounded_and_goes_on_where_it_ended() -> None:
     assert planned(due_job(next_ms=first.next_ms), most=2).fires == cron(SECOND_MS + 2000, SECOND_MS + 3000)
 
 
-@pytest.mark.parametrize("strategy", ["DO_NOTHING", "FIRE_ONCE_NOW"])
+@pytest.mark.parametrize("strategy", ["DO_NOTHING", "FIRE_ONCE_NOW", "FIRE_ALL"])
 def test_late_by_five_seconds_and_no_more_still_fires_each(strategy: str) -> None:
     made = planned(due_job(next_ms=SECOND_MS - 5000, misfire_strategy=strategy), now_ms=SECOND_MS)
     assert made.misfire is None
@@ -68,6 +71,45 @@ def test_the_run_of_a_misfire_counts_against_the_bound() -> None:
     made = planned(due_job(next_ms=SECOND_MS - 8000, misfire_strategy="FIRE_ONCE_NOW"), most=1)
     assert made.fires == (Fire(SECOND_MS - 5000, TriggerType.MISFIRE),)
     assert made.next_ms == SECOND_MS - 4000
+
+
+def test_fire_all_makes_every_missed_instant_up_oldest_first() -> None:
+    made = planned(due_job(next_ms=SECOND_MS - 8000, misfire_strategy="FIRE_ALL"))
+    missed = range(SECOND_MS - 8000, SECOND_MS - 4999, 1000)
+    assert made.fires[:4] == tuple(Fire(each, TriggerType.MISFIRE) for each in missed)
+    assert made.fires[4:] == cron(*range(SECOND_MS - 4000, HORIZON_MS + 1, 1000))
+    assert made.misfire is not None
+    assert (made.misfire.count, made.misfire.made_up) == (4, tuple(missed))
+
+
+def test_fire_all_makes_the_newest_up_and_counts_them_all() -> None:
+    made = planned(due_job(next_ms=SECOND_MS - 365 * 86_400_000, misfire_strategy="FIRE_ALL"), most_made_up=3)
+    assert [fire.planned_ms for fire in made.fires[:4]] == [SECOND_MS - back for back in (7000, 6000, 5000, 4000)]
+    assert [fire.trigger_type for fire in made.fires[:4]] == ["MISFIRE", "MISFIRE", "MISFIRE", "CRON"]
+    misfire = made.misfire
+    assert misfire is not None
+    assert (misfire.count, misfire.more) == (MISFIRES_COUNTED, True)
+    assert (misfire.first_ms, misfire.last_ms) == (SECOND_MS - 365 * 86_400_000, SECOND_MS - 5000)
+
+
+def test_what_has_no_room_is_made_up_by_the_next_plan() -> None:
+    job = due_job(next_ms=SECOND_MS - 20_000, misfire_strategy="FIRE_ALL")
+    first = planned(job, most=2, most_made_up=5)
+    assert [fire.planned_ms for fire in first.fires] == [SECOND_MS - 9000, SECOND_MS - 8000]
+    assert first.misfire is not None
+    # Each part tells what it handled: no instant is counted twice.
+    assert (first.misfire.count, first.misfire.last_ms) == (13, SECOND_MS - 8000)
+    assert (first.last_ms, first.next_ms) == (SECOND_MS - 8000, SECOND_MS - 7000)
+    second = planned(due_job(next_ms=first.next_ms, misfire_strategy="FIRE_ALL"), most=5, most_made_up=5)
+    assert [fire.planned_ms for fire in second.fires] == [SECOND_MS - back for back in (7000, 6000, 5000, 4000, 3000)]
+    assert second.misfire is not None
+    assert (second.misfire.count, second.misfire.first_ms) == (3, SECOND_MS - 7000)
+
+
+def test_fire_all_makes_up_a_stored_time_that_the_schedule_would_not_name() -> None:
+    odd_ms = SECOND_MS - 6877
+    made = planned(due_job(next_ms=odd_ms, misfire_strategy="FIRE_ALL"))
+    assert [fire.planned_ms for fire in made.fires[:3]] == [odd_ms, SECOND_MS - 6000, SECOND_MS - 5000]
 
 
 def test_a_year_of_missed_seconds_is_counted_to_the_bound_and_skipped_at_once() -> None:
@@ -115,7 +157,7 @@ def test_fix_rate_keeps_its_phase_over_a_gap() -> None:
     assert made.next_ms == SECOND_MS + 7000
 
 
-@pytest.mark.parametrize("strategy", ["DO_NOTHING", "FIRE_ONCE_NOW"])
+@pytest.mark.parametrize("strategy", ["DO_NOTHING", "FIRE_ONCE_NOW", "FIRE_ALL"])
 def test_fix_delay_fires_once_and_waits_for_the_end(strategy: str) -> None:
     job = due_job(schedule_type="FIX_DELAY", schedule_conf="1", misfire_strategy=strategy)
     made = planned(job)
@@ -131,10 +173,9 @@ def test_a_missed_fix_delay_instant_is_skipped_for_an_interval_from_now() -> Non
     assert (made.misfire.count, made.misfire.last_ms) == (1, SECOND_MS - 60_000)
 
 
-def test_a_missed_fix_delay_instant_may_fire_once_now_and_then_waits() -> None:
-    job = due_job(
-        schedule_type="FIX_DELAY", schedule_conf="3", next_ms=SECOND_MS - 60_000, misfire_strategy="FIRE_ONCE_NOW"
-    )
+@pytest.mark.parametrize("strategy", ["FIRE_ONCE_NOW", "FIRE_ALL"])
+def test_a_missed_fix_delay_instant_may_fire_now_and_then_waits(strategy: str) -> None:
+    job = due_job(schedule_type="FIX_DELAY", schedule_conf="3", next_ms=SECOND_MS - 60_000, misfire_strategy=strategy)
     made = planned(job)
     assert made.fires == (Fire(SECOND_MS - 60_000, TriggerType.MISFIRE),)
     assert made.next_ms == AWAITING_SETTLEMENT_MS
@@ -156,8 +197,9 @@ def test_a_missed_once_stops_with_its_event() -> None:
     assert made.misfire.count == 1
 
 
-def test_a_missed_once_may_fire_now() -> None:
-    made = planned(once(misfire_strategy="FIRE_ONCE_NOW"), now_ms=SECOND_MS + 5001)
+@pytest.mark.parametrize("strategy", ["FIRE_ONCE_NOW", "FIRE_ALL"])
+def test_a_missed_once_may_fire_now(strategy: str) -> None:
+    made = planned(once(misfire_strategy=strategy), now_ms=SECOND_MS + 5001)
     assert made.fires == (Fire(SECOND_MS, TriggerType.MISFIRE),)
     assert made.next_ms is None
 
@@ -178,7 +220,6 @@ def test_a_cron_with_its_last_instant_stops() -> None:
         {"schedule_type": "ONCE", "schedule_conf": "tomorrow"},
         {"time_zone": "Atlantis/Poseidonis"},
         {"next_ms": SECOND_MS - 60_000, "misfire_strategy": "PERHAPS"},
-        {"next_ms": SECOND_MS - 60_000, "misfire_strategy": "FIRE_ALL"},
         {"next_ms": -1},
         {"next_ms": -(10**18)},
         {"schedule_type": "FIX_RATE", "schedule_conf": "60", "anchor_ms": 2**62},

@@ -116,8 +116,11 @@ async def _on_any_error(request: Request, error: Exception) -> Response:
 
 
 def _field(problem: Mapping[str, Any]) -> str:
-    location = [str(part) for part in problem["loc"]]
-    return ".".join(location[1:] if location and location[0] in _PLACES else location)
+    location = list(problem["loc"])
+    if location and location[0] in _PLACES:
+        location = location[1:]
+    # `pause_windows[2].until`: the third entry's field.
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).removeprefix(".")
 
 
 def _problem(problem: Mapping[str, Any]) -> str:

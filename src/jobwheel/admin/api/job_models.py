@@ -1,28 +1,46 @@
 """Jobs as the API spells them."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, Field
 
 from jobwheel.admin.api.instants import from_text, to_text
 from jobwheel.admin.api.models import Body, Id, PageQuery, PatchBody, Query, one_of
 from jobwheel.admin.domain.event import Event
-from jobwheel.admin.domain.job import Job
-from jobwheel.admin.domain.policies import AWAITING_SETTLEMENT_MS
+from jobwheel.admin.domain.job import Job, PauseWindow
+from jobwheel.admin.domain.policies import MisfireStrategy
 from jobwheel.admin.services.job_input import (
     SUPPORTED_BLOCKS,
     SUPPORTED_GLUE_TYPES,
-    SUPPORTED_MISFIRES,
     SUPPORTED_ROUTES,
 )
+from jobwheel.admin.services.job_plan import planned_next_ms
 from jobwheel.schedule import ScheduleType
 
 Status = Literal["running", "stopped"]
+# By the names that people know them by: the names of the use cases.
+_INSTANTS: Final = {"anchor_at": "anchor_ms", "valid_from": "valid_from_ms", "valid_until": "valid_until_ms"}
 ScheduleTypeName = Annotated[str, one_of(ScheduleType)]
 
 
+class PauseWindowBody(Body):
+    """A time in which the schedule plans nothing: `from` belongs to it, `until` does not."""
+
+    from_: str = Field(alias="from")
+    until: str
+    remark: str = ""
+
+    def read(self, field: str) -> PauseWindow:
+        """The window itself; `field` is what it is called by when it is wrong."""
+        from_ms, until_ms = from_text(f"{field}.from", self.from_), from_text(f"{field}.until", self.until)
+        return PauseWindow(from_ms, until_ms, self.remark)
+
+
 class JobFields(Body):
-    """What may be said about a job. `time_zone` null = the installation's; `anchor_at` is for FIX_RATE alone."""
+    """What may be said about a job. `time_zone` null = the installation's; `anchor_at` is for FIX_RATE alone.
+
+    The schedule plans from `valid_from` on and before `valid_until` (null = no bound), and not in `pause_windows`.
+    """
 
     group_id: Id = 0
     name: str = ""
@@ -32,7 +50,7 @@ class JobFields(Body):
     schedule_conf: str = ""
     time_zone: str | None = None
     anchor_at: str | None = None
-    misfire_strategy: Annotated[str, one_of(SUPPORTED_MISFIRES)] = "DO_NOTHING"
+    misfire_strategy: Annotated[str, one_of(MisfireStrategy)] = "DO_NOTHING"
     route_strategy: Annotated[str, one_of(SUPPORTED_ROUTES)] = "FIRST"
     handler: str = ""
     parameter: str = ""
@@ -43,12 +61,18 @@ class JobFields(Body):
     child_job_ids: list[Id] = Field(default_factory=list)
     key: str | None = None
     tags: list[str] = Field(default_factory=list)
+    valid_from: str | None = None
+    valid_until: str | None = None
+    pause_windows: list[PauseWindowBody] = Field(default_factory=list)
 
     def given(self) -> dict[str, Any]:
         """The fields that are given, as the use cases name them."""
-        given = self.model_dump(exclude_unset=True, exclude={"running", "version"})
-        if "anchor_at" in given:
-            given["anchor_ms"] = from_text("anchor_at", given.pop("anchor_at"))
+        given = self.model_dump(exclude_unset=True, exclude={"running", "version", "pause_windows"})
+        for field, name in _INSTANTS.items():
+            if field in given:
+                given[name] = from_text(field, given.pop(field))
+        if "pause_windows" in self.model_fields_set:
+            given["pause_windows"] = [each.read(f"pause_windows[{at}]") for at, each in enumerate(self.pause_windows)]
         return given
 
 
@@ -98,6 +122,14 @@ class SchedulePreviewQuery(PreviewQuery):
     time_zone: str | None = None
 
 
+class PauseWindowModel(BaseModel):
+    """A time in which the schedule plans nothing: `from` belongs to it, `until` does not."""
+
+    from_: str = Field(serialization_alias="from")
+    until: str
+    remark: str
+
+
 class JobModel(BaseModel):
     """A job. `next_planned_at` is null while nothing is planned: stopped, or waiting for the end of a run."""
 
@@ -121,6 +153,9 @@ class JobModel(BaseModel):
     child_job_ids: list[int]
     key: str | None
     tags: list[str]
+    valid_from: str | None
+    valid_until: str | None
+    pause_windows: list[PauseWindowModel]
     status: Status
     last_planned_at: str | None
     next_planned_at: str | None
@@ -173,18 +208,19 @@ def job_model(job: Job) -> JobModel:
         child_job_ids=list(settings.child_job_ids),
         key=settings.key,
         tags=list(settings.tags),
+        valid_from=to_text(settings.valid_from_ms),
+        valid_until=to_text(settings.valid_until_ms),
+        pause_windows=[
+            PauseWindowModel(from_=to_text(each.from_ms), until=to_text(each.until_ms), remark=each.remark)
+            for each in settings.pause_windows
+        ],
         status="running" if job.running else "stopped",
         last_planned_at=to_text(job.last_ms),
-        next_planned_at=to_text(next_time(job)),
+        next_planned_at=to_text(planned_next_ms(job)),
         created_at=to_text(job.created_ms),
         updated_at=to_text(job.updated_ms),
         version=job.version,
     )
-
-
-def next_time(job: Job) -> int | None:
-    """When the job runs next, epoch milliseconds; None while nobody can know."""
-    return None if job.next_ms == AWAITING_SETTLEMENT_MS else job.next_ms
 
 
 def event_model(event: Event) -> EventModel:

@@ -6,12 +6,25 @@ import msgspec
 
 from jobwheel.admin.domain.ids import GroupId, JobId
 from jobwheel.admin.domain.policies import BlockStrategy, GlueType, MisfireStrategy, RouteStrategy
-from jobwheel.schedule import ScheduleType
+from jobwheel.schedule import ScheduleType, Window, closed_times
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class PauseWindow:
+    """A time in which a job's schedule plans nothing: `from_ms` belongs to it, `until_ms` does not."""
+
+    from_ms: int
+    until_ms: int
+    remark: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class JobSettings:
-    """What a person sets. `time_zone` None means the installation's; times are epoch milliseconds."""
+    """What a person sets. `time_zone` None means the installation's; times are epoch milliseconds.
+
+    `valid_from_ms` is the first millisecond in which the schedule may plan, `valid_until_ms` the first in which it may
+    not any more; None = no bound. `pause_windows` are in order.
+    """
 
     group_id: GroupId
     name: str
@@ -32,6 +45,15 @@ class JobSettings:
     child_job_ids: tuple[JobId, ...] = ()
     key: str | None = None
     tags: tuple[str, ...] = ()
+    valid_from_ms: int | None = None
+    valid_until_ms: int | None = None
+    pause_windows: tuple[PauseWindow, ...] = ()
+
+    @property
+    def closed_times(self) -> tuple[Window, ...]:
+        """When the schedule plans nothing, by the validity period and the windows."""
+        windows = (Window(each.from_ms, each.until_ms) for each in self.pause_windows)
+        return closed_times(self.valid_from_ms, self.valid_until_ms, windows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +73,8 @@ class Job:
 class DueJob(msgspec.Struct, frozen=True, gc=False):
     """What a claim reads of a job whose next time has come within the look-ahead.
 
-    Policies are raw texts: a row that holds nonsense must stop that job alone, not the claim.
+    Policies are raw texts: a row that holds nonsense must stop that job alone, not the claim. `pause_windows` are those
+    that had not ended at `next_ms`, and perhaps others.
     """
 
     id: JobId
@@ -63,6 +86,9 @@ class DueJob(msgspec.Struct, frozen=True, gc=False):
     misfire_strategy: str
     parameter: str
     next_ms: int
+    valid_from_ms: int | None = None
+    valid_until_ms: int | None = None
+    pause_windows: tuple[PauseWindow, ...] = ()
 
 
 class DispatchJob(msgspec.Struct, frozen=True, gc=False):

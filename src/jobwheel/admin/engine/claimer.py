@@ -7,7 +7,7 @@ from jobwheel.admin.domain.event import EventKind, NewEvent
 from jobwheel.admin.domain.ids import JobId, NodeId
 from jobwheel.admin.domain.job import DueJob
 from jobwheel.admin.domain.run import NewRun, PendingRun, TriggerType, triggered_ms
-from jobwheel.admin.engine.planner import Fire, Misfire, Plan, Schedules, UnusableJobError, plan
+from jobwheel.admin.engine.planner import Fire, Misfire, Plan, PlanLimits, Schedules, UnusableJobError, plan
 from jobwheel.admin.store import Connection, claims, events, runs
 from jobwheel.admin.store.database import Database
 from jobwheel.admin.store.errors import ScheduleLockedError
@@ -25,10 +25,11 @@ _LOCK_TRIES = 8
 
 @dataclass(frozen=True, slots=True)
 class ClaimLimits:
-    """How far ahead a claim looks, and how many runs one transaction writes."""
+    """How far ahead a claim looks, how many runs one transaction writes, and how many missed ones FIRE_ALL makes up."""
 
     look_ahead_s: float = 5.0
     most_runs: int = 1000
+    most_made_up: int = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +114,9 @@ class Claimer:
         return Claimed(written, noted, more=batch.room <= 0 or len(due) == most)
 
     def _plan_into(self, batch: _Batch, job: DueJob, node_id: NodeId, now_ms: int, horizon_ms: int) -> None:
+        limits = PlanLimits(horizon_ms, batch.room, self._limits.most_made_up)
         try:
-            planned = plan(job, self._schedules.of(job), now_ms, horizon_ms, batch.room)
+            planned = plan(job, self._schedules.of(job), now_ms, limits)
         except (UnusableJobError, ArithmeticError, TypeError, ValueError) as error:
             # The latter three: columns that hold another type than the schema says, as SQLite lets them.
             batch.room -= 1
@@ -159,6 +161,7 @@ def _misfire_details(misfire: Misfire) -> dict[str, object]:
         "from": instant_text(misfire.first_ms),
         "until": instant_text(misfire.last_ms),
         "strategy": misfire.strategy.value,
+        "runs": len(misfire.made_up),
     }
 
 

@@ -17,6 +17,7 @@ class EngineLimits:
 
     look_ahead_s: float = 5.0
     claim_batch: int = 1000
+    misfire_most: int = 100
     fast_lane: int = 200
     slow_lane: int = 100
     address_limit: int = 32

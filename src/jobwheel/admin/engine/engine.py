@@ -56,7 +56,7 @@ class Engine(ServiceGroup):
         dispatcher = Dispatcher(context, client, self.addresses, self.writer)
         self.wheel = TimingWheel(self._on_due, clock, context.limits.wheel_capacity)
         self.launcher = Launcher(context, self.addresses, self._routers, dispatcher, self.wheel.forget)
-        limits = ClaimLimits(context.limits.look_ahead_s, context.limits.claim_batch)
+        limits = ClaimLimits(context.limits.look_ahead_s, context.limits.claim_batch, context.limits.misfire_most)
         self._claimer = Claimer(context.database, context.zone, clock, lambda: context.node.id, self.wheel.add, limits)
         recovery = Recovery(context, self.addresses, client, self.writer, self.launcher.is_in_flight)
         self.claims = PeriodicLoop("claimer", self._claim, _PASS_EVERY_S, clock)

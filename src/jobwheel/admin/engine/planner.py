@@ -7,10 +7,36 @@ import msgspec
 from jobwheel.admin.domain.job import DueJob
 from jobwheel.admin.domain.policies import AWAITING_SETTLEMENT_MS, MISFIRE_AFTER_MS, MisfireStrategy
 from jobwheel.admin.domain.run import TriggerType
-from jobwheel.schedule import FixDelaySchedule, OnceSchedule, Schedule, ScheduleError, count_in, last_in, parse_schedule
+from jobwheel.schedule import (
+    FixDelaySchedule,
+    OnceSchedule,
+    Schedule,
+    ScheduleError,
+    Window,
+    admitted,
+    closed_times,
+    count_in,
+    last_in,
+    newest_in,
+    parse_schedule,
+    with_closed_times,
+    without_closed_times,
+)
 
 MISFIRES_COUNTED = 10_000
 """Missed instants are counted so far; then the event says "more than" (`behaviour.md`, Misfire)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanLimits:
+    """How much of a job is planned: up to `horizon_ms`, at most `most_runs` (≥ 1).
+
+    `most_made_up` (≥ 1) of the missed instants run with FIRE_ALL: the newest of them.
+    """
+
+    horizon_ms: int
+    most_runs: int
+    most_made_up: int = 100
 
 
 class Fire(msgspec.Struct, frozen=True, gc=False):
@@ -22,13 +48,17 @@ class Fire(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class Misfire:
-    """The planned times that were missed: how many (at most `MISFIRES_COUNTED`, `more` beyond), from when to when."""
+    """The planned times that were missed: how many (at most `MISFIRES_COUNTED`, `more` beyond), from when to when.
+
+    `made_up` are those that run now, oldest first; the last one of them is `last_ms`.
+    """
 
     count: int
     more: bool
     first_ms: int
     last_ms: int
     strategy: MisfireStrategy
+    made_up: tuple[int, ...]
 
 
 class Plan(msgspec.Struct, frozen=True, gc=False):
@@ -64,6 +94,9 @@ class Schedules:
             if len(self._parsed) >= self._most:
                 self._parsed.clear()
             schedule = self._parsed[key] = self._parse(job)
+        if job.pause_windows or job.valid_from_ms is not None or job.valid_until_ms is not None:
+            windows = (Window(each.from_ms, each.until_ms) for each in job.pause_windows)
+            return with_closed_times(schedule, closed_times(job.valid_from_ms, job.valid_until_ms, windows))
         return schedule
 
     def _parse(self, job: DueJob) -> Schedule:
@@ -75,63 +108,93 @@ class Schedules:
             raise UnusableJobError(error.message) from error
 
 
-def plan(job: DueJob, schedule: Schedule, now_ms: int, horizon_ms: int, most: int) -> Plan:
-    """Plan a due job up to the horizon, at most `most` (≥ 1) runs.
+def plan(job: DueJob, schedule: Schedule, now_ms: int, limits: PlanLimits) -> Plan:
+    """Plan a due job.
 
     Planned times more than `MISFIRE_AFTER_MS` before now are misfires and are handled by the job's policy; younger
-    ones fire, each of them, late or not.
+    ones fire, each of them, late or not. What does not fit into the limits is left to the next plan: the next time is
+    the first instant that was not handled, missed or not.
 
     Raises:
-        UnusableJobError: the misfire policy is unknown or not supported, or a time is none.
+        UnusableJobError: the misfire policy is unknown, or a time is none.
     """
     if job.next_ms < 0:
         raise UnusableJobError(f"trigger_next_time {job.next_ms} is no time")
-    planned = _plan(job, schedule, now_ms, horizon_ms, most)
+    planned = _plan(job, schedule, now_ms, limits)
     if planned.next_ms is not None and planned.next_ms > AWAITING_SETTLEMENT_MS:
         raise UnusableJobError(f"its next time {planned.next_ms} is beyond the year 9999")
     return planned
 
 
-def _plan(job: DueJob, schedule: Schedule, now_ms: int, horizon_ms: int, most: int) -> Plan:
+def _plan(job: DueJob, schedule: Schedule, now_ms: int, limits: PlanLimits) -> Plan:
+    # A settlement counts an interval on and looks at no window, and windows may have been written by hand.
+    first_ms = admitted(schedule, job.next_ms)
     missed_before_ms = now_ms - MISFIRE_AFTER_MS
-    if job.next_ms >= missed_before_ms:
-        return _plan_on(schedule, job.next_ms, horizon_ms, most, None, [])
-    misfire = _misfire(job, schedule, missed_before_ms)
-    fires = [Fire(misfire.last_ms, TriggerType.MISFIRE)] if misfire.strategy is MisfireStrategy.FIRE_ONCE_NOW else []
-    if isinstance(schedule, FixDelaySchedule):
-        # Nothing follows a missed FIX_DELAY instant until a run ends, or, without one, until an interval has passed.
-        next_ms = AWAITING_SETTLEMENT_MS if fires else now_ms + schedule.interval_s * 1000
-        return Plan(tuple(fires), misfire, next_ms, misfire.last_ms)
-    return _plan_on(schedule, schedule.next_after(misfire.last_ms), horizon_ms, most, misfire, fires)
+    if first_ms is None or first_ms >= missed_before_ms:
+        return _plan_on(schedule, first_ms, limits, None)
+    misfire = _misfire(_strategy(job), schedule, first_ms, missed_before_ms - 1, limits)
+    if not _waits_for_end(schedule):
+        return _plan_on(schedule, schedule.next_after(misfire.last_ms), limits, misfire)
+    # Nothing follows a missed FIX_DELAY instant until a run ends, or, without one, until an interval has passed.
+    next_ms = AWAITING_SETTLEMENT_MS if misfire.made_up else schedule.next_after(now_ms)
+    return Plan(_missed_fires(misfire), misfire, next_ms, misfire.last_ms)
 
 
-def _plan_on(
-    schedule: Schedule, next_ms: int | None, horizon_ms: int, most: int, misfire: Misfire | None, fires: list[Fire]
-) -> Plan:
+def _plan_on(schedule: Schedule, next_ms: int | None, limits: PlanLimits, misfire: Misfire | None) -> Plan:
+    fires = list(_missed_fires(misfire))
     last_ms = misfire.last_ms if misfire else None
-    waits_for_end = isinstance(schedule, FixDelaySchedule)
-    while next_ms is not None and next_ms <= horizon_ms and len(fires) < most:
+    waits_for_end = _waits_for_end(schedule)
+    while next_ms is not None and next_ms <= limits.horizon_ms and len(fires) < limits.most_runs:
         fires.append(Fire(next_ms, TriggerType.CRON))
         last_ms = next_ms
         next_ms = AWAITING_SETTLEMENT_MS if waits_for_end else schedule.next_after(next_ms)
     return Plan(tuple(fires), misfire, next_ms, last_ms)
 
 
-def _misfire(job: DueJob, schedule: Schedule, missed_before_ms: int) -> Misfire:
-    strategy = _strategy(job)
-    if isinstance(schedule, FixDelaySchedule | OnceSchedule):
-        return Misfire(1, more=False, first_ms=job.next_ms, last_ms=job.next_ms, strategy=strategy)
-    # The stored next time counts even where the schedule itself would not name it (a taken-over or edited row).
-    last_ms = last_in(schedule, job.next_ms, missed_before_ms - 1) or job.next_ms
-    counted = 1 + count_in(schedule, job.next_ms, missed_before_ms - 1, MISFIRES_COUNTED)
-    return Misfire(min(counted, MISFIRES_COUNTED), counted > MISFIRES_COUNTED, job.next_ms, last_ms, strategy)
+def _missed_fires(misfire: Misfire | None) -> tuple[Fire, ...]:
+    return tuple(Fire(each, TriggerType.MISFIRE) for each in misfire.made_up) if misfire else ()
+
+
+def _misfire(
+    strategy: MisfireStrategy, schedule: Schedule, first_ms: int, until_ms: int, limits: PlanLimits
+) -> Misfire:
+    """What was missed from `first_ms` to `until_ms`, or up to the last one that the limits let run."""
+    made_up = _made_up(strategy, schedule, first_ms, until_ms, limits)
+    if _is_single(schedule):
+        return Misfire(1, more=False, first_ms=first_ms, last_ms=first_ms, strategy=strategy, made_up=made_up)
+    # The first time counts even where the schedule itself would not name it (a taken-over or edited row).
+    last_ms = made_up[-1] if made_up else last_in(schedule, first_ms, until_ms) or first_ms
+    counted = 1 + count_in(schedule, first_ms, last_ms, MISFIRES_COUNTED)
+    count, more = min(counted, MISFIRES_COUNTED), counted > MISFIRES_COUNTED
+    return Misfire(count, more, first_ms, last_ms, strategy, made_up)
+
+
+def _made_up(
+    strategy: MisfireStrategy, schedule: Schedule, first_ms: int, until_ms: int, limits: PlanLimits
+) -> tuple[int, ...]:
+    if strategy is MisfireStrategy.DO_NOTHING:
+        return ()
+    if _is_single(schedule):
+        return (first_ms,)
+    most = limits.most_made_up if strategy is MisfireStrategy.FIRE_ALL else 1
+    newest = newest_in(schedule, first_ms, until_ms, most)
+    if len(newest) < most:
+        newest.insert(0, first_ms)
+    # The oldest of the newest: those that have no room now are the first missed ones of the next plan.
+    return tuple(newest[: limits.most_runs])
+
+
+def _is_single(schedule: Schedule) -> bool:
+    """Whether nothing can be missed but one instant."""
+    return isinstance(without_closed_times(schedule), FixDelaySchedule | OnceSchedule)
+
+
+def _waits_for_end(schedule: Schedule) -> bool:
+    return isinstance(without_closed_times(schedule), FixDelaySchedule)
 
 
 def _strategy(job: DueJob) -> MisfireStrategy:
     try:
-        strategy = MisfireStrategy(job.misfire_strategy)
+        return MisfireStrategy(job.misfire_strategy)
     except ValueError as error:
         raise UnusableJobError(f"misfire_strategy {job.misfire_strategy!r} is unknown") from error
-    if strategy is MisfireStrategy.FIRE_ALL:
-        raise UnusableJobError("misfire_strategy FIRE_ALL is not supported yet")
-    return strategy

@@ -15,7 +15,17 @@ _MOST_LISTED = 100
 
 def settings_details(settings: JobSettings) -> dict[str, object]:
     """All settings of a job, as JSON values."""
-    return {each.name: _json(getattr(settings, each.name)) for each in fields(settings)}
+    details = {each.name: _json(getattr(settings, each.name)) for each in fields(settings)}
+    # Instants that somebody will want to read, under the names that they are given by.
+    for name in ("valid_from", "valid_until"):
+        instant_ms = getattr(settings, f"{name}_ms")
+        del details[f"{name}_ms"]
+        details[name] = None if instant_ms is None else instant_text(instant_ms)
+    details["pause_windows"] = [
+        {"from": instant_text(each.from_ms), "until": instant_text(each.until_ms), "remark": each.remark}
+        for each in settings.pause_windows
+    ]
+    return details
 
 
 def changes_event(old: Job, new: Job, actor: str, at_ms: int) -> NewEvent:

@@ -1,14 +1,15 @@
 """A job's fields as people give them: each checked, named when it is wrong."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final, TypeVar
 
 from jobwheel.admin.domain.ids import GroupId, JobId
-from jobwheel.admin.domain.job import JobSettings
+from jobwheel.admin.domain.job import JobSettings, PauseWindow
 from jobwheel.admin.domain.policies import BlockStrategy, GlueType, MisfireStrategy, RouteStrategy
 from jobwheel.admin.services.errors import InvalidFieldError, NotSupportedYetError
 from jobwheel.admin.services.texts import checked_text
+from jobwheel.kernel.instants import instant_text
 from jobwheel.schedule import ScheduleType
 
 Choice = TypeVar("Choice", bound=StrEnum)
@@ -16,9 +17,12 @@ Choice = TypeVar("Choice", bound=StrEnum)
 MOST_PARAMETER_BYTES: Final = 65_535
 """What a TEXT column of the smallest of the databases holds."""
 
-_MOST_TAGS_TEXT: Final = 255
+MOST_PAUSE_WINDOWS: Final = 100
+"""How many pause windows a job may have."""
 
-SUPPORTED_MISFIRES: Final = (MisfireStrategy.DO_NOTHING, MisfireStrategy.FIRE_ONCE_NOW)
+_MOST_TAGS_TEXT: Final = 255
+_MOST_REMARK: Final = 128
+
 SUPPORTED_ROUTES: Final = (RouteStrategy.FIRST, RouteStrategy.LAST, RouteStrategy.ROUND, RouteStrategy.RANDOM)
 SUPPORTED_BLOCKS: Final = (BlockStrategy.SERIAL_EXECUTION,)
 SUPPORTED_GLUE_TYPES: Final = (GlueType.BEAN,)
@@ -60,6 +64,9 @@ def check_whole(settings: JobSettings) -> None:
         raise InvalidFieldError("handler", "is required for glue_type BEAN: the name of a handler of the executor")
     if settings.anchor_ms is not None and settings.schedule_type is not ScheduleType.FIX_RATE:
         raise InvalidFieldError("anchor_at", f"has a meaning for FIX_RATE alone, not for {settings.schedule_type}")
+    from_ms, until_ms = settings.valid_from_ms, settings.valid_until_ms
+    if from_ms is not None and until_ms is not None and until_ms <= from_ms:
+        raise InvalidFieldError("valid_until", f"{instant_text(until_ms)} is not after valid_from")
 
 
 def checked_parameter(field: str, text: str) -> str:
@@ -130,6 +137,16 @@ def _tags(field: str, value: Any) -> tuple[str, ...]:
     return tuple(tags)
 
 
+def _pause_windows(field: str, value: Sequence[PauseWindow]) -> tuple[PauseWindow, ...]:
+    if len(value) > MOST_PAUSE_WINDOWS:
+        raise InvalidFieldError(field, f"has {len(value)} windows, at most {MOST_PAUSE_WINDOWS} are allowed")
+    for at, window in enumerate(value):
+        checked_text(f"{field}[{at}].remark", window.remark, _MOST_REMARK)
+        if window.until_ms <= window.from_ms:
+            raise InvalidFieldError(f"{field}[{at}].until", f"{instant_text(window.until_ms)} is not after its from")
+    return tuple(sorted(value))
+
+
 _READERS: Final[Mapping[str, Callable[[str, Any], Any]]] = {
     "group_id": lambda _, value: GroupId(value),
     "name": _text(255, least=1),
@@ -139,7 +156,7 @@ _READERS: Final[Mapping[str, Callable[[str, Any], Any]]] = {
     "schedule_conf": _text(128),
     "time_zone": _optional_text(64),
     "anchor_ms": lambda _, value: value,
-    "misfire_strategy": _choice(MisfireStrategy, SUPPORTED_MISFIRES),
+    "misfire_strategy": _choice(MisfireStrategy),
     "route_strategy": _choice(RouteStrategy, SUPPORTED_ROUTES),
     "handler": _text(255),
     "parameter": checked_parameter,
@@ -150,13 +167,13 @@ _READERS: Final[Mapping[str, Callable[[str, Any], Any]]] = {
     "child_job_ids": _children,
     "key": _optional_text(128),
     "tags": _tags,
+    "valid_from_ms": lambda _, value: value,
+    "valid_until_ms": lambda _, value: value,
+    "pause_windows": _pause_windows,
 }
 
 LATER_FIELDS: Final = frozenset(
     {
-        "valid_from",
-        "valid_until",
-        "pause_windows",
         "retry_interval_s",
         "retry_backoff",
         "retry_most_s",

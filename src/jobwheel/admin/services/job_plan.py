@@ -12,9 +12,12 @@ from jobwheel.schedule import (
     Schedule,
     ScheduleError,
     ScheduleType,
+    admitted,
     count_in,
     last_in,
     parse_schedule,
+    with_closed_times,
+    without_closed_times,
 )
 
 MOST_COUNTED = 10_000
@@ -52,14 +55,15 @@ class Missed:
 
 
 def schedule_of(settings: JobSettings, zone: str) -> Schedule:
-    """A job's schedule; `zone` is the installation's.
+    """A job's schedule within its validity period and outside its pause windows; `zone` is the installation's.
 
     Raises:
         ScheduleError: the settings make none; names the field.
     """
-    return parse_schedule(
+    schedule = parse_schedule(
         settings.schedule_type, settings.schedule_conf, zone=settings.time_zone or zone, anchor_ms=settings.anchor_ms
     )
+    return with_closed_times(schedule, settings.closed_times)
 
 
 def started(job: Job, zone: str, moment: Moment) -> Job:
@@ -72,7 +76,7 @@ def started(job: Job, zone: str, moment: Moment) -> Job:
     schedule = schedule_of(settings, zone)
     next_ms = _first_time(schedule, moment)
     if next_ms is None:
-        raise never_fires(settings, schedule, "give it one that has, then start it")
+        raise _never_fires(settings, schedule, moment, "change that, then start it")
     return replace(job, settings=settings, running=True, next_ms=next_ms)
 
 
@@ -118,9 +122,9 @@ def replanned(job: Job, new: JobSettings, zone: str, moment: Moment) -> Job:
     new = with_anchor(new, moment.now_ms)
     schedule = schedule_of(new, zone)
     same_schedule = not changes_schedule(job.settings, new)
-    next_ms = _kept_time(job, schedule, moment) if same_schedule else _first_time(schedule, moment)
+    next_ms = _kept_time(job, schedule, moment) if same_schedule else _new_time(job, new, schedule, moment)
     if next_ms is None and job.running:
-        raise never_fires(new, schedule, "stop the job first")
+        raise _never_fires(new, schedule, moment, "stop the job first")
     return replace(job, settings=new, running=next_ms is not None, next_ms=next_ms)
 
 
@@ -133,29 +137,60 @@ def missed_by(job: Job, zone: str, now_ms: int) -> Missed | None:
     except ScheduleError:
         # The claim will find the same fault; there is nothing to count.
         return None
-    before_ms = job.next_ms - 1
-    last_ms = last_in(schedule, before_ms, now_ms)
-    if isinstance(schedule, FixDelaySchedule) or last_ms is None:
-        return Missed(1, job.next_ms, job.next_ms)
-    return Missed(count_in(schedule, before_ms, now_ms, MOST_COUNTED + 1), job.next_ms, last_ms)
+    first_ms = admitted(schedule, job.next_ms)
+    if first_ms is None or first_ms > now_ms:
+        return None
+    last_ms = None if _waits_for_end(schedule) else last_in(schedule, first_ms - 1, now_ms)
+    if last_ms is None:
+        return Missed(1, first_ms, first_ms)
+    return Missed(count_in(schedule, first_ms - 1, now_ms, MOST_COUNTED + 1), first_ms, last_ms)
 
 
-def never_fires(settings: JobSettings, schedule: Schedule, what_to_do: str) -> NeverFiresError:
-    """The refusal, with the schedule in words."""
-    never_by_nature = settings.schedule_type is ScheduleType.NONE
+def planned_next_ms(job: Job) -> int | None:
+    """When the job's schedule fires next, epoch milliseconds; None while nobody can know, or if it never does.
+
+    The end of a FIX_DELAY run sets a time that may lie in a pause window; the claim moves it, and so does this.
+    """
+    if job.next_ms is None or job.next_ms == AWAITING_SETTLEMENT_MS:
+        return None
+    if job.settings.schedule_type is not ScheduleType.FIX_DELAY:
+        return job.next_ms
+    return admitted(with_closed_times(FixDelaySchedule(1), job.settings.closed_times), job.next_ms)
+
+
+def _never_fires(settings: JobSettings, schedule: Schedule, moment: Moment, what_to_do: str) -> NeverFiresError:
+    """The refusal, with the schedule in words and the field that is to blame."""
     words = f"{settings.schedule_type}, {schedule.describe(Language.EN)}"
-    return NeverFiresError(words, "schedule_type" if never_by_nature else "schedule_conf", what_to_do)
+    bare_ms = without_closed_times(schedule).next_after(moment.base_ms)
+    if bare_ms is None:
+        field = "schedule_type" if settings.schedule_type is ScheduleType.NONE else "schedule_conf"
+        return NeverFiresError(words, field, what_to_do)
+    words += ", within its validity period and outside its pause windows"
+    if settings.valid_until_ms is not None and bare_ms >= settings.valid_until_ms:
+        return NeverFiresError(words, "valid_until", what_to_do)
+    return NeverFiresError(words, "pause_windows" if settings.pause_windows else "valid_from", what_to_do)
 
 
 def _first_time(schedule: Schedule, moment: Moment) -> int | None:
-    if isinstance(schedule, FixDelaySchedule):
-        return AWAITING_SETTLEMENT_MS if moment.has_open_runs else schedule.next_after(moment.now_ms)
-    return schedule.next_after(moment.base_ms)
+    if not _waits_for_end(schedule):
+        return schedule.next_after(moment.base_ms)
+    next_ms = schedule.next_after(moment.now_ms)
+    return AWAITING_SETTLEMENT_MS if moment.has_open_runs and next_ms is not None else next_ms
+
+
+def _new_time(job: Job, new: JobSettings, schedule: Schedule, moment: Moment) -> int | None:
+    """The first time under a changed schedule; a FIX_DELAY whose interval did not change has waited for a while."""
+    next_ms = _first_time(schedule, moment)
+    if next_ms is None or next_ms == AWAITING_SETTLEMENT_MS or not _same_delay(job.settings, new):
+        return next_ms
+    bare_ms = without_closed_times(schedule).next_after(moment.now_ms)
+    waited_for = [each for each in (*moment.removed_ms, job.next_ms, bare_ms) if each and each > moment.now_ms]
+    return admitted(schedule, min(waited_for))
 
 
 def _kept_time(job: Job, schedule: Schedule, moment: Moment) -> int | None:
     """The next time under an unchanged schedule: what was removed comes again, what is overdue stays due."""
-    if isinstance(schedule, FixDelaySchedule):
+    if _waits_for_end(schedule):
         if moment.has_open_runs:
             return AWAITING_SETTLEMENT_MS
         return min(moment.removed_ms) if moment.removed_ms else job.next_ms
@@ -165,4 +200,14 @@ def _kept_time(job: Job, schedule: Schedule, moment: Moment) -> int | None:
 
 
 def _timing(settings: JobSettings) -> tuple[object, ...]:
-    return settings.schedule_type, settings.schedule_conf.strip(), settings.time_zone, settings.anchor_ms
+    conf, closed = settings.schedule_conf.strip(), settings.closed_times
+    return settings.schedule_type, conf, settings.time_zone, settings.anchor_ms, closed
+
+
+def _same_delay(old: JobSettings, new: JobSettings) -> bool:
+    delays = [each for each in (old, new) if each.schedule_type is ScheduleType.FIX_DELAY]
+    return len(delays) == 2 and old.schedule_conf.strip() == new.schedule_conf.strip()
+
+
+def _waits_for_end(schedule: Schedule) -> bool:
+    return isinstance(without_closed_times(schedule), FixDelaySchedule)

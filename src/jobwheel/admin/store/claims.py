@@ -7,9 +7,10 @@ from sqlalchemy import Connection, func, select
 from jobwheel.admin.domain.ids import JobId
 from jobwheel.admin.domain.job import DueJob
 from jobwheel.admin.store.dialects import statements
+from jobwheel.admin.store.pause_windows import read_windows
 from jobwheel.admin.store.tables import job_info
 
-# In the order of DueJob's fields.
+# In the order of DueJob's fields, of which the last one, the windows, comes from a table of its own.
 _DUE_COLUMNS = (
     job_info.c.id,
     job_info.c.job_group,
@@ -20,6 +21,8 @@ _DUE_COLUMNS = (
     job_info.c.misfire_strategy,
     func.coalesce(job_info.c.executor_param, ""),
     job_info.c.trigger_next_time,
+    job_info.c.valid_from_ms,
+    job_info.c.valid_until_ms,
 )
 
 
@@ -39,7 +42,7 @@ def wait_for_schedule(connection: Connection) -> None:
 
 def due_jobs(connection: Connection, horizon_ms: int, most: int) -> Sequence[DueJob]:
     """Running jobs whose next time is at or before the horizon, the earliest first."""
-    rows = connection.execute(
+    found = connection.execute(
         select(*_DUE_COLUMNS)
         .where(
             job_info.c.trigger_status == 1,
@@ -48,7 +51,13 @@ def due_jobs(connection: Connection, horizon_ms: int, most: int) -> Sequence[Due
         .order_by(job_info.c.trigger_next_time, job_info.c.id)
         .limit(most)
     )
-    return [DueJob(*row) for row in rows.all()]
+    rows = found.all()
+    if not rows:
+        return []
+    # Read after the job rows, so that what an edit has changed in both fits together. A window that ended before the
+    # earliest next time holds nothing back any more.
+    windows = read_windows(connection, [row.id for row in rows], rows[0].trigger_next_time)
+    return [DueJob(*row, windows.get(row.id, ())) for row in rows]
 
 
 def move_on(connection: Connection, moves: Sequence[tuple[JobId, int, int | None, int, bool]]) -> set[JobId]:

@@ -1,6 +1,6 @@
 """Jobs: the rows that people make and change. What a claim reads and writes of them is in `claims`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeVar
@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Row, Select, delete, insert, select, update
 
 from jobwheel.admin.domain.ids import GroupId, JobId
-from jobwheel.admin.domain.job import Job, JobSettings
+from jobwheel.admin.domain.job import Job, JobSettings, PauseWindow
 from jobwheel.admin.domain.policies import BlockStrategy, GlueType, MisfireStrategy, RouteStrategy
+from jobwheel.admin.store.pause_windows import delete_windows, read_windows, write_windows
 from jobwheel.admin.store.tables import job_info
 from jobwheel.admin.store.zone import InstallationZone
 from jobwheel.schedule import ScheduleType
@@ -37,14 +38,16 @@ def insert_job(connection: Connection, zone: InstallationZone, job: Job) -> JobI
     }
     inserted = connection.execute(insert(job_info).values(values))
     assert inserted.inserted_primary_key is not None
-    return JobId(inserted.inserted_primary_key[0])
+    job_id = JobId(inserted.inserted_primary_key[0])
+    write_windows(connection, job_id, job.settings.pause_windows)
+    return job_id
 
 
 def get_job(connection: Connection, zone: InstallationZone, job_id: JobId, *, lock: bool = False) -> Job | None:
     """A job by its id; with `lock` its row is held until the end of the transaction."""
     query = select(job_info).where(job_info.c.id == job_id)
     row = connection.execute(query.with_for_update() if lock else query).first()
-    return None if row is None else _job(row, zone)
+    return None if row is None else _job(row, zone, read_windows(connection, [job_id]).get(job_id, ()))
 
 
 def find_job_by_key(connection: Connection, group_id: GroupId, key: str) -> JobId | None:
@@ -59,12 +62,15 @@ def list_jobs(
 ) -> list[Job]:
     """Jobs by ascending id, from the one after `after_id` on."""
     query = select(job_info).where(job_info.c.id > after_id).order_by(job_info.c.id).limit(limit)
-    return [_job(row, zone) for row in connection.execute(_filtered(query, wanted))]
+    rows = connection.execute(_filtered(query, wanted)).all()
+    windows = read_windows(connection, [row.id for row in rows])
+    return [_job(row, zone, windows.get(row.id, ())) for row in rows]
 
 
 def update_job(connection: Connection, zone: InstallationZone, job: Job) -> None:
     """Write a job that was read with `lock` and changed."""
     connection.execute(update(job_info).where(job_info.c.id == job.id).values(_values(zone, job)))
+    write_windows(connection, job.id, job.settings.pause_windows)
 
 
 def set_next_time(connection: Connection, job_id: JobId, next_ms: int) -> None:
@@ -73,7 +79,8 @@ def set_next_time(connection: Connection, job_id: JobId, next_ms: int) -> None:
 
 
 def delete_job(connection: Connection, job_id: JobId) -> None:
-    """Remove a job's row. Its run rows go later, its events stay."""
+    """Remove a job's row and its windows. Its run rows go later, its events stay."""
+    delete_windows(connection, job_id)
     connection.execute(delete(job_info).where(job_info.c.id == job_id))
 
 
@@ -113,6 +120,8 @@ def _values(zone: InstallationZone, job: Job) -> Mapping[str, object]:
         "trigger_next_time": job.next_ms or 0,
         "time_zone": settings.time_zone,
         "anchor_ms": settings.anchor_ms,
+        "valid_from_ms": settings.valid_from_ms,
+        "valid_until_ms": settings.valid_until_ms,
         "tags": ",".join(settings.tags) or None,
         "job_key": settings.key,
         "updated_ms": job.updated_ms,
@@ -120,10 +129,10 @@ def _values(zone: InstallationZone, job: Job) -> Mapping[str, object]:
     }
 
 
-def _job(row: Row[tuple[object, ...]], zone: InstallationZone) -> Job:
+def _job(row: Row[tuple[object, ...]], zone: InstallationZone, windows: Sequence[PauseWindow]) -> Job:
     return Job(
         id=JobId(row.id),
-        settings=_settings(row),
+        settings=_settings(row, windows),
         running=row.trigger_status == 1,
         last_ms=row.trigger_last_time or None,
         next_ms=row.trigger_next_time or None,
@@ -133,7 +142,7 @@ def _job(row: Row[tuple[object, ...]], zone: InstallationZone) -> Job:
     )
 
 
-def _settings(row: Row[tuple[object, ...]]) -> JobSettings:
+def _settings(row: Row[tuple[object, ...]], windows: Sequence[PauseWindow]) -> JobSettings:
     return JobSettings(
         group_id=GroupId(row.job_group),
         name=row.job_desc,
@@ -154,6 +163,9 @@ def _settings(row: Row[tuple[object, ...]]) -> JobSettings:
         child_job_ids=tuple(JobId(int(child)) for child in _items(row.child_jobid) if child.isdigit()),
         key=row.job_key,
         tags=tuple(_items(row.tags)),
+        valid_from_ms=row.valid_from_ms,
+        valid_until_ms=row.valid_until_ms,
+        pause_windows=tuple(windows),
     )
 
 

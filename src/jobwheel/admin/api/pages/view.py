@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from jobwheel.admin.api.instants import to_text
-from jobwheel.admin.api.job_models import next_time
 from jobwheel.admin.api.services import Services
 from jobwheel.admin.domain.job import Job
+from jobwheel.admin.domain.policies import AWAITING_SETTLEMENT_MS
 from jobwheel.admin.domain.run import Run
 from jobwheel.admin.engine.figures import HealthReason
 from jobwheel.admin.services.groups import GroupView
-from jobwheel.admin.services.job_plan import schedule_of
+from jobwheel.admin.services.job_plan import planned_next_ms, schedule_of
 from jobwheel.admin.store.jobs import JobFilter
 from jobwheel.admin.store.run_list import RunFilter
 from jobwheel.schedule import Language, ScheduleError, ScheduleType
@@ -89,8 +89,8 @@ def _job_row(job: Job, group_names: Mapping[int, str], zone: str, language: Lang
         words = schedule_of(settings, zone).describe(language)
     except ScheduleError as error:
         words = f"unusable: {error.message}"
-    next_ms = next_time(job)
-    awaits_end = job.running and next_ms is None and settings.schedule_type is ScheduleType.FIX_DELAY
+    next_ms = planned_next_ms(job)
+    awaits_end = job.running and job.next_ms == AWAITING_SETTLEMENT_MS
     return JobRow(
         id=job.id,
         name=settings.name,
