@@ -48,8 +48,8 @@ log.route = given.route, log.instance_id = given.instance_id, log.sent_ms = give
 
 # A write that comes after the result finds the run done and adds only message and times.
 _TO_ACCEPT = """
-(phase = 'unconfirmed' OR (phase = 'sending' AND owner = %s)
- OR (phase IS NULL AND outcome <> 'lost' AND accepted_ms IS NULL AND trigger_code = 200))
+(log.phase = 'unconfirmed' OR (log.phase = 'sending' AND log.owner = %s)
+ OR (log.phase IS NULL AND log.outcome <> 'lost' AND log.accepted_ms IS NULL AND log.trigger_code = 200))
 """
 _ACCEPTED = f"""
 log.trigger_msg = {_APPENDED}, log.accepted_ms = COALESCE(log.accepted_ms, given.accepted_ms),
@@ -64,8 +64,8 @@ log.ended_ms = given.ended_ms, log.alarm_status = 1, log.phase = NULL, log.owner
 """
 
 _TO_DOUBT = """
-((phase = 'sending' AND owner = %s)
- OR (phase IS NULL AND outcome <> 'lost' AND trigger_msg IS NULL AND trigger_code = 200))
+((log.phase = 'sending' AND log.owner = %s)
+ OR (log.phase IS NULL AND log.outcome <> 'lost' AND log.trigger_msg IS NULL AND log.trigger_code = 200))
 """
 # The phase comes last: MySQL may read what it has just written.
 _UNCONFIRMED = f"""
@@ -135,7 +135,7 @@ class MysqlStatements:
         names = ("id", "message", "accepted_ms", "instance_id")
         for once in rounds(writes):
             rows = [(write.run_id, write.message, write.accepted_ms, write.instance_id) for write in once]
-            change(connection, (_TO_ACCEPT, (node_id,)), _ACCEPTED, names, rows)
+            update_runs(connection, _ACCEPTED, names, rows, (_TO_ACCEPT, (node_id,)))
 
     def end_unsent(self, connection: Connection, node_id: NodeId, writes: Iterable[Unsent]) -> list[Ended]:
         names = ("id", "message", "code", "outcome", "ended_ms")
@@ -149,7 +149,7 @@ class MysqlStatements:
         names = ("id", "message", "since_ms", "check_ms")
         for once in rounds(writes):
             rows = [(write.run_id, write.message, write.since_ms, write.check_ms) for write in once]
-            change(connection, (_TO_DOUBT, (node_id,)), _UNCONFIRMED, names, rows)
+            update_runs(connection, _UNCONFIRMED, names, rows, (_TO_DOUBT, (node_id,)))
 
     def settle(self, connection: Connection, zone: InstallationZone, writes: Iterable[Settlement]) -> list[Ended]:
         names = ("id", "code", "message", "wall_time", "outcome", "ended_ms")

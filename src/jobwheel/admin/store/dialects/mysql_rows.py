@@ -43,12 +43,18 @@ def lock_runs(
     return {RunId(run_id): (JobId(job_id), group_id) for run_id, job_id, group_id in rows}
 
 
-def update_runs(connection: Connection, changes: str, names: Sequence[str], rows: Rows) -> None:
-    """Change runs that are held."""
-    if rows:
-        table, values = given(names, rows)
+def update_runs(
+    connection: Connection,
+    changes: str,
+    names: Sequence[str],
+    rows: Rows,
+    condition: tuple[str, tuple[Any, ...]] = ("TRUE", ()),
+) -> None:
+    """Change runs that are held, or those that meet a condition if nobody asks which."""
+    for part in cut(rows):
+        table, values = given(names, part)
         source = f"{table} STRAIGHT_JOIN xxl_job_log AS log FORCE INDEX (PRIMARY) ON log.id = given.id"
-        connection.exec_driver_sql(f"UPDATE {source} SET {changes}", values)  # noqa: S608
+        connection.exec_driver_sql(f"UPDATE {source} SET {changes} WHERE {condition[0]}", (*values, *condition[1]))  # noqa: S608
 
 
 def given(names: Sequence[str], rows: Rows) -> tuple[str, tuple[Any, ...]]:
