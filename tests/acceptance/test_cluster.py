@@ -58,14 +58,15 @@ async def test_a_killed_nodes_instants_are_run_once_by_the_others(servers: Serve
     ports = [unused_port() for _ in range(NODES)]
     admins = ",".join(f"http://127.0.0.1:{port}" for port in ports)
     jobs = await make_jobs(scene, JOBS)
-    began_ms = CLOCK.now()
     stop, kills = asyncio.Event(), [asyncio.Event() for _ in ports]
     executor_arguments = (admins, scene.token, scene.executor_port, scene.starts_path)
     async with scene.process("tests.support.sdk_executor_process", *executor_arguments) as executor:
         async with asyncio.TaskGroup() as group:
             for port, kill in zip(ports, kills, strict=True):
                 group.create_task(serve(scene, port, stop, kill))
-            await CLOCK.wait(4)
+            # From here on there is a live address: what runs before the executor's first beat fails and says so.
+            await seen_start(scene)
+            began_ms = CLOCK.now()
             await kill_one_at_a_time(random.Random(seed), kills)
             killed_ms = CLOCK.now()
             await CLOCK.wait(ADOPTED_WITHIN_S)
@@ -83,6 +84,13 @@ async def test_a_killed_nodes_instants_are_run_once_by_the_others(servers: Serve
     assert len(excused) < len(planned) / 4
 
 
+async def seen_start(scene: Scene) -> None:
+    """Return once a run has begun."""
+    async with asyncio.timeout(40):
+        while not scene.starts_path.exists() or not scene.starts_path.stat().st_size:
+            await CLOCK.wait(0.1)
+
+
 def _says_why(run: Run) -> bool:
-    """Before the first beat there is no live address: the run failed and says so."""
+    """The run failed and says why."""
     return run.outcome is Outcome.FAILED and "no live address" in (run.trigger_message or "")

@@ -83,6 +83,8 @@ async def _fill(url: str) -> None:
             await database.write(insert_many, "xxl_job_log", _LOG_COLUMNS, rows[first : first + _AT_ONCE])
         job = {**JOB_COLUMNS, "trigger_next_time": NOW_MS + 3_600_000}
         await database.write(insert_many, "xxl_job_info", list(job), [tuple(job.values())] * JOBS)
+        windows = [(1 + n % JOBS, NOW_MS + 60_000 * n, NOW_MS + 60_000 * n + 1000) for n in range(10 * JOBS)]
+        await database.write(insert_many, "jobwheel_pause_window", ["job_id", "from_ms", "until_ms"], windows)
         await database.write(analyze)
     finally:
         await database.stop()
