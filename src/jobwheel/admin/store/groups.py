@@ -6,11 +6,9 @@ from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
 from jobwheel.admin.domain.group import AddressType, Group, Registration
 from jobwheel.admin.domain.ids import GroupId
+from jobwheel.admin.store.registry import EXECUTORS
 from jobwheel.admin.store.tables import job_group, job_info, job_registry
 from jobwheel.admin.store.zone import InstallationZone
-
-EXECUTOR = "EXECUTOR"
-"""The registry group of executors; rows of others are left alone."""
 
 
 def insert_group(connection: Connection, zone: InstallationZone, group: Group) -> GroupId:
@@ -59,7 +57,7 @@ def count_jobs(connection: Connection, group_id: GroupId) -> int:
 def list_registrations(connection: Connection, app_names: Collection[str], since_ms: int) -> list[Registration]:
     """What executors of these app names registered and repeated after `since_ms` (the database's clock), sorted."""
     query = select(job_registry).where(
-        job_registry.c.registry_group == EXECUTOR,
+        job_registry.c.registry_group == EXECUTORS,
         job_registry.c.registry_key.in_(app_names),
         job_registry.c.beat_ms > since_ms,
     )
