@@ -101,3 +101,6 @@ class DispatchJob(msgspec.Struct, frozen=True, gc=False):
     block_strategy: str
     timeout_s: int
     glue_type: str
+    retry_count: int = 0
+    run_limit: int | None = None
+    run_limit_overflow: str | None = None

@@ -73,8 +73,29 @@ def triggered_ms(trigger_type: TriggerType, planned_ms: int, cause_ms: int) -> i
     return moment - moment % 1000
 
 
+class Shard(msgspec.Struct, frozen=True, gc=False):
+    """One executor's part of a broadcast: `index` counts from 0. As a text, in the row: `index/total`."""
+
+    index: int
+    total: int
+
+    def __str__(self) -> str:
+        return f"{self.index}/{self.total}"
+
+    @staticmethod
+    def parse(text: str | None) -> "Shard | None":
+        """A stored shard; None for no shard, and for what is none (a row that somebody else wrote)."""
+        index, _, total = (text or "").partition("/")
+        if not (index.isascii() and index.isdigit() and total.isascii() and total.isdigit()):
+            return None
+        return Shard(int(index), int(total))
+
+
 class NewRun(msgspec.Struct, frozen=True, gc=False):
-    """A run that its cause writes as a pending row. Times are epoch milliseconds."""
+    """A run that its cause writes as a pending row. Times are epoch milliseconds.
+
+    `broadcast_id` is the run of shard 0, which every shard of a broadcast names.
+    """
 
     job_id: JobId
     group_id: GroupId
@@ -86,10 +107,15 @@ class NewRun(msgspec.Struct, frozen=True, gc=False):
     owner: NodeId | None
     named_addresses: tuple[str, ...] = ()
     attempt: int = 1
+    shard: Shard | None = None
+    broadcast_id: RunId | None = None
 
 
 class PendingRun(msgspec.Struct, frozen=True, gc=False):
-    """A run that waits for its due time: what the engine holds in memory of it."""
+    """A run that waits for its due time: what the engine holds in memory of it.
+
+    A shard of a broadcast that has been sent before goes to the `address` that it had.
+    """
 
     id: RunId
     job_id: JobId
@@ -101,6 +127,8 @@ class PendingRun(msgspec.Struct, frozen=True, gc=False):
     parameter: str
     named_addresses: tuple[str, ...]
     attempt: int
+    shard: Shard | None = None
+    address: str = ""
 
 
 @dataclass(frozen=True, slots=True)

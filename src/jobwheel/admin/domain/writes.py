@@ -52,7 +52,10 @@ class Unconfirmed(msgspec.Struct, frozen=True, gc=False):
 
 
 class Settlement(msgspec.Struct, frozen=True, gc=False):
-    """A result. With `group_id` it counts only for a run of that group (a group's own credentials)."""
+    """A result. With `group_id` it counts only for a run of that group (a group's own credentials).
+
+    `accepted` is the executor's yes, if it came so shortly before that both are written at once.
+    """
 
     run_id: RunId
     ended_ms: int
@@ -60,6 +63,7 @@ class Settlement(msgspec.Struct, frozen=True, gc=False):
     outcome: Outcome
     message: str
     group_id: GroupId | None = None
+    accepted: Accepted | None = None
 
 
 RunWrite = Accepted | Unsent | Unconfirmed | Settlement
@@ -69,6 +73,7 @@ RunWrite = Accepted | Unsent | Unconfirmed | Settlement
 class Ended:
     """A run of the job that a write has ended."""
 
+    run_id: RunId
     job_id: JobId
     outcome: Outcome
     ended_ms: int

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, func, select, update
+import msgspec
+from sqlalchemy import Connection, case, func, select, update
 
 from jobwheel.admin.domain.ids import GroupId, JobId, NodeId, RunId
-from jobwheel.admin.domain.run import Phase, TriggerType
+from jobwheel.admin.domain.run import Phase, Shard, TriggerType
 from jobwheel.admin.domain.writes import Accepted, Applied, RunWrite, Settlement, TakeOff, Unconfirmed, Unsent
 from jobwheel.admin.store.dialects import statements
 from jobwheel.admin.store.tables import job_log
@@ -28,7 +29,13 @@ def take_back(connection: Connection, node_id: NodeId, run_ids: Sequence[RunId])
     taken = connection.execute(
         update(job_log)
         .where(job_log.c.id.in_(run_ids), job_log.c.phase == Phase.SENDING, job_log.c.owner == node_id)
-        .values(phase=Phase.PENDING, executor_address=None, instance_id=None, sent_ms=None)
+        .values(
+            phase=Phase.PENDING,
+            # A shard goes to the address that it had.
+            executor_address=case((job_log.c.executor_sharding_param.is_(None), None), else_=job_log.c.executor_address),
+            instance_id=None,
+            sent_ms=None,
+        )
     )
     return taken.rowcount
 
@@ -43,14 +50,31 @@ def apply(connection: Connection, zone: InstallationZone, node_id: NodeId, write
     waiting = hot.lock_waiting_jobs(
         connection, [write.run_id for write in ordered if isinstance(write, Unsent | Settlement)]
     )
-    hot.accept(connection, node_id, [write for write in ordered if isinstance(write, Accepted)])
+    accepted, settlements = _joined(ordered)
+    hot.accept(connection, node_id, accepted)
     hot.mark_unconfirmed(connection, node_id, [write for write in ordered if isinstance(write, Unconfirmed)])
     ended = hot.end_unsent(connection, node_id, [write for write in ordered if isinstance(write, Unsent)])
-    ended += hot.settle(connection, zone, [write for write in ordered if isinstance(write, Settlement)])
+    settled = hot.settle(connection, zone, settlements)
+    matched = {each.run_id for each in settled}
+    late = [each.accepted for each in settlements if each.accepted is not None and each.run_id not in matched]
+    hot.accept(connection, node_id, late)
+    ended += settled
     ends: dict[JobId, int] = {}
     for each in ended:
         ends[each.job_id] = max(each.ended_ms, ends.get(each.job_id, 0))
     return Applied(ended, rescheduled=waiting and hot.reschedule_fix_delay(connection, ends))
+
+
+def _joined(ordered: Sequence[RunWrite]) -> tuple[list[Accepted], list[Settlement]]:
+    """The executors' answers and the results; a run that has both is written once."""
+    answers = {write.run_id: write for write in ordered if isinstance(write, Accepted)}
+    settlements = []
+    for write in ordered:
+        if isinstance(write, Settlement):
+            accepted = answers.pop(write.run_id, None)
+            settlements.append(write if accepted is None else msgspec.structs.replace(write, accepted=accepted))
+    joined = {id(write.accepted) for write in settlements}
+    return [write for write in ordered if isinstance(write, Accepted) and id(write) not in joined], settlements
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +96,7 @@ class UnconfirmedRun:
     check_ms: int
     idle_answers: int
     is_named: bool
+    shard: Shard | None
 
 
 def due_unconfirmed(connection: Connection, now_ms: int, most: int) -> list[UnconfirmedRun]:
@@ -100,6 +125,7 @@ def due_unconfirmed(connection: Connection, now_ms: int, most: int) -> list[Unco
             check_ms=row.check_ms,
             idle_answers=row.idle_answers,
             is_named=bool(row.named_addresses),
+            shard=Shard.parse(row.executor_sharding_param),
         )
         for row in rows
     ]

@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Connection, Row, delete, func, select, upd
 
 from jobwheel.admin.domain.ids import GroupId, JobId, NodeId, RunId
 from jobwheel.admin.domain.job import DispatchJob
-from jobwheel.admin.domain.run import NewRun, PendingRun, Phase, TriggerType
+from jobwheel.admin.domain.run import NewRun, PendingRun, Phase, Shard, TriggerType
 from jobwheel.admin.store.dialects import statements
 from jobwheel.admin.store.tables import job_info, job_log
 from jobwheel.admin.store.zone import InstallationZone
@@ -28,6 +28,8 @@ _PENDING_COLUMNS = (
     job_log.c.executor_param,
     job_log.c.named_addresses,
     job_log.c.attempt,
+    job_log.c.executor_sharding_param,
+    job_log.c.executor_address,
 )
 
 
@@ -40,6 +42,9 @@ _DISPATCH_COLUMNS = (
     func.coalesce(job_info.c.executor_block_strategy, ""),
     job_info.c.executor_timeout,
     job_info.c.glue_type,
+    job_info.c.executor_fail_retry_count,
+    job_info.c.run_limit,
+    job_info.c.run_limit_overflow,
 )
 
 
@@ -68,6 +73,7 @@ def insert_runs(connection: Connection, zone: InstallationZone, runs: Sequence[N
             parameter=run.parameter,
             named_addresses=run.named_addresses,
             attempt=run.attempt,
+            shard=run.shard,
         )
         for run_id, run in zip(ids, runs, strict=True)
     ]
@@ -178,6 +184,8 @@ def _pending(row: Row[*tuple[Any, ...]]) -> PendingRun:
         parameter=row.executor_param or "",
         named_addresses=tuple((row.named_addresses or "").split(",")) if row.named_addresses else (),
         attempt=row.attempt,
+        shard=Shard.parse(row.executor_sharding_param),
+        address=row.executor_address or "",
     )
 
 

@@ -121,6 +121,8 @@ RUN_COLUMNS = (
     "owner",
     "attempt",
     "named_addresses",
+    "executor_sharding_param",
+    "broadcast_id",
 )
 """The columns of `run_row`, in its order."""
 
@@ -140,11 +142,14 @@ def run_row(zone: InstallationZone, run: NewRun) -> tuple[Any, ...]:
         run.owner,
         run.attempt,
         ",".join(run.named_addresses) or None,
+        None if run.shard is None else str(run.shard),
+        run.broadcast_id,
     )
 
 
 def settle_row(zone: InstallationZone, write: Settlement) -> tuple[Any, ...]:
-    """A result as a row: run, code, message, wall time, outcome, end, group."""
+    """A result as a row: run, code, message, wall time, outcome, end; dispatch, acceptance, instance; group."""
+    accepted = write.accepted
     return (
         write.run_id,
         write.code,
@@ -152,5 +157,8 @@ def settle_row(zone: InstallationZone, write: Settlement) -> tuple[Any, ...]:
         zone.to_wall_text(write.ended_ms),
         write.outcome.value,
         write.ended_ms,
+        None if accepted is None else accepted.message,
+        None if accepted is None else accepted.accepted_ms,
+        None if accepted is None else accepted.instance_id,
         write.group_id,
     )

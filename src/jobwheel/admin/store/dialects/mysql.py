@@ -79,10 +79,13 @@ _OPEN_TO_A_RESULT = """
 (phase IN ('sending', 'unconfirmed', 'accepted') OR outcome = 'lost'
  OR (phase IS NULL AND outcome IS NULL AND trigger_code IN (0, 200) AND handle_code = 0))
 """
-_SETTLE = """
-log.trigger_code = 200, log.handle_code = given.code, log.handle_msg = given.message, log.handle_time = given.wall_time,
+_SETTLE = f"""
+log.trigger_code = 200, log.handle_code = given.code, log.handle_msg = given.result, log.handle_time = given.wall_time,
 log.outcome = given.outcome, log.ended_ms = given.ended_ms,
 log.alarm_status = CASE WHEN given.code = 200 THEN log.alarm_status ELSE 1 END,
+log.trigger_msg = CASE WHEN given.message IS NULL THEN log.trigger_msg ELSE {_APPENDED} END,
+log.accepted_ms = COALESCE(log.accepted_ms, given.accepted_ms),
+log.instance_id = COALESCE(given.instance_id, log.instance_id),
 log.phase = NULL, log.owner = NULL, log.check_ms = NULL
 """
 
@@ -152,7 +155,7 @@ class MysqlStatements:
             update_runs(connection, _UNCONFIRMED, names, rows, (_TO_DOUBT, (node_id,)))
 
     def settle(self, connection: Connection, zone: InstallationZone, writes: Iterable[Settlement]) -> list[Ended]:
-        names = ("id", "code", "message", "wall_time", "outcome", "ended_ms")
+        names = ("id", "code", "result", "wall_time", "outcome", "ended_ms", "message", "accepted_ms", "instance_id")
         ended = []
         for once in rounds(writes):
             groups = {write.run_id: write.group_id for write in once}
@@ -164,7 +167,7 @@ class MysqlStatements:
                     ).items()
                     if groups[run_id] in (None, group_id)
                 }
-                update_runs(connection, _SETTLE, names, [row[:6] for row in part if row[0] in found])
+                update_runs(connection, _SETTLE, names, [row[:9] for row in part if row[0] in found])
                 ended += _ended(once, found)
         return ended
 
@@ -252,4 +255,6 @@ class MysqlStatements:
 
 def _ended(once: Sequence[Unsent] | Sequence[Settlement], matched: Mapping[RunId, JobId]) -> list[Ended]:
     writes = {write.run_id: write for write in once}
-    return [Ended(job_id, writes[run_id].outcome, writes[run_id].ended_ms) for run_id, job_id in matched.items()]
+    return [
+        Ended(run_id, job_id, writes[run_id].outcome, writes[run_id].ended_ms) for run_id, job_id in matched.items()
+    ]

@@ -28,13 +28,15 @@ _SCHEMA_LOCK = 0x6A6F6277
 
 _INSERT_RUNS = """
 INSERT INTO xxl_job_log (job_group, job_id, executor_param, trigger_time, planned_ms, due_ms, triggered_ms,
-                         trigger_type, owner, attempt, named_addresses, phase)
+                         trigger_type, owner, attempt, named_addresses, executor_sharding_param, broadcast_id,
+                         phase)
 SELECT job_group, job_id, executor_param, trigger_time::timestamp, planned_ms, due_ms, triggered_ms, trigger_type,
-       owner, attempt, named_addresses, 'pending'
+       owner, attempt, named_addresses, executor_sharding_param, broadcast_id, 'pending'
 FROM unnest($1::int[], $2::int[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::text[],
-            $9::bigint[], $10::int[], $11::text[])
+            $9::bigint[], $10::int[], $11::text[], $12::text[], $13::bigint[])
      WITH ORDINALITY AS given(job_group, job_id, executor_param, trigger_time, planned_ms, due_ms, triggered_ms,
-                              trigger_type, owner, attempt, named_addresses, position)
+                              trigger_type, owner, attempt, named_addresses, executor_sharding_param, broadcast_id,
+                              position)
 ORDER BY position
 RETURNING id
 """
@@ -106,9 +108,14 @@ UPDATE xxl_job_log AS log
 SET trigger_code = 200, handle_code = given.code, handle_msg = given.message,
     handle_time = given.wall_time::timestamp, outcome = given.outcome, ended_ms = given.ended_ms,
     alarm_status = CASE WHEN given.code = 200 THEN log.alarm_status ELSE 1 END,
+    trigger_msg = CASE WHEN given.dispatch IS NULL THEN log.trigger_msg
+                       ELSE COALESCE(log.trigger_msg, '') || given.dispatch END,
+    accepted_ms = COALESCE(log.accepted_ms, given.accepted_ms),
+    instance_id = COALESCE(given.instance_id, log.instance_id),
     phase = NULL, owner = NULL, check_ms = NULL
-FROM unnest($1::bigint[], $2::int[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::int[])
-     AS given(id, code, message, wall_time, outcome, ended_ms, job_group)
+FROM unnest($1::bigint[], $2::int[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[],
+            $8::bigint[], $9::text[], $10::int[])
+     AS given(id, code, message, wall_time, outcome, ended_ms, dispatch, accepted_ms, instance_id, job_group)
 WHERE log.id = given.id
   AND (given.job_group IS NULL OR log.job_group = given.job_group)
   AND (log.phase || '' IN ('sending', 'unconfirmed', 'accepted') OR log.outcome || '' = 'lost'
@@ -255,4 +262,7 @@ def _by_id(runs: Sequence[TakeOff]) -> list[TakeOff]:
 
 def _ended(once: Sequence[Unsent] | Sequence[Settlement], matched: Iterable[Any]) -> list[Ended]:
     writes = {write.run_id: write for write in once}
-    return [Ended(JobId(job_id), writes[run_id].outcome, writes[run_id].ended_ms) for run_id, job_id in sorted(matched)]
+    return [
+        Ended(RunId(run_id), JobId(job_id), writes[run_id].outcome, writes[run_id].ended_ms)
+        for run_id, job_id in sorted(matched)
+    ]

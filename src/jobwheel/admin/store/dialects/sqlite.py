@@ -25,11 +25,13 @@ from jobwheel.admin.store.zone import InstallationZone
 
 _INSERT_RUNS = """
 INSERT INTO xxl_job_log (id, job_group, job_id, executor_param, trigger_time, planned_ms, due_ms, triggered_ms,
-                         trigger_type, owner, attempt, named_addresses, phase)
+                         trigger_type, owner, attempt, named_addresses, executor_sharding_param, broadcast_id,
+                         phase)
 SELECT ? + key, json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]'),
        json_extract(value, '$[3]'), json_extract(value, '$[4]'), json_extract(value, '$[5]'),
        json_extract(value, '$[6]'), json_extract(value, '$[7]'), json_extract(value, '$[8]'),
-       json_extract(value, '$[9]'), json_extract(value, '$[10]'), 'pending'
+       json_extract(value, '$[9]'), json_extract(value, '$[10]'), json_extract(value, '$[11]'),
+       json_extract(value, '$[12]'), 'pending'
 FROM json_each(?)
 """
 
@@ -106,7 +108,7 @@ AND (+log.phase IN ('sending', 'unconfirmed', 'accepted') OR +log.outcome = 'los
 # S608: both are put together from the literals of this file alone.
 _SETTLED = f"""
 SELECT json_group_array(json_array(given.position, log.job_id))
-FROM (SELECT key AS position, json_extract(value, '$[0]') AS id, json_extract(value, '$[6]') AS job_group
+FROM (SELECT key AS position, json_extract(value, '$[0]') AS id, json_extract(value, '$[9]') AS job_group
       FROM json_each(?)) AS given
 JOIN xxl_job_log AS log ON log.id = given.id
 WHERE {_OPEN_TO_A_RESULT}
@@ -117,11 +119,17 @@ UPDATE xxl_job_log AS log
 SET trigger_code = 200, handle_code = given.code, handle_msg = given.message, handle_time = given.wall_time,
     outcome = given.outcome, ended_ms = given.ended_ms,
     alarm_status = CASE WHEN given.code = 200 THEN log.alarm_status ELSE 1 END,
+    trigger_msg = CASE WHEN given.dispatch IS NULL THEN log.trigger_msg
+                       ELSE COALESCE(log.trigger_msg, '') || given.dispatch END,
+    accepted_ms = COALESCE(log.accepted_ms, given.accepted_ms),
+    instance_id = COALESCE(given.instance_id, log.instance_id),
     phase = NULL, owner = NULL, check_ms = NULL
 FROM (SELECT json_extract(value, '$[0]') AS id, json_extract(value, '$[1]') AS code,
              json_extract(value, '$[2]') AS message, json_extract(value, '$[3]') AS wall_time,
              json_extract(value, '$[4]') AS outcome, json_extract(value, '$[5]') AS ended_ms,
-             json_extract(value, '$[6]') AS job_group FROM json_each(?)) AS given
+             json_extract(value, '$[6]') AS dispatch,
+             json_extract(value, '$[7]') AS accepted_ms, json_extract(value, '$[8]') AS instance_id,
+             json_extract(value, '$[9]') AS job_group FROM json_each(?)) AS given
 WHERE log.id = given.id AND {_OPEN_TO_A_RESULT}
 """  # noqa: S608
 
@@ -192,7 +200,7 @@ class SqliteStatements:
         for write in writes:
             row = (write.message, write.code, write.outcome, write.ended_ms, write.run_id, node_id)
             for (job_id,) in cursor.execute(_UNSENT, row).fetchall():
-                ended.append(Ended(JobId(job_id), write.outcome, write.ended_ms))
+                ended.append(Ended(write.run_id, JobId(job_id), write.outcome, write.ended_ms))
         return ended
 
     def mark_unconfirmed(self, connection: Connection, node_id: NodeId, writes: Iterable[Unconfirmed]) -> None:
@@ -208,7 +216,7 @@ class SqliteStatements:
             rows = _json([settle_row(zone, write) for write in once])
             matched = _found(cursor, _SETTLED, (rows,))
             cursor.execute(_SETTLE, (rows,))
-            ended += [Ended(JobId(job_id), once[at].outcome, once[at].ended_ms) for at, job_id in matched]
+            ended += [_ended(once[at], job_id) for at, job_id in matched]
         return ended
 
     def move_on(self, connection: Connection, moves: Sequence[tuple[JobId, int, int | None, int, bool]]) -> set[JobId]:
@@ -248,6 +256,10 @@ class SqliteStatements:
     ) -> None:
         statement = insert(table).values({**key, **values})
         connection.execute(statement.on_conflict_do_update(index_elements=list(key), set_=dict(values)))
+
+
+def _ended(write: Settlement, job_id: int) -> Ended:
+    return Ended(write.run_id, JobId(job_id), write.outcome, write.ended_ms)
 
 
 def _cursor(connection: Connection) -> sqlite3.Cursor:

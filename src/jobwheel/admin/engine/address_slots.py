@@ -1,0 +1,110 @@
+"""How many runs may be on their way to each address, and those that wait for their turn there."""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from jobwheel.admin.domain.run import PendingRun
+
+_APPROACH = 3
+_WINDOW_S = 0.1
+_CALLED_TOGETHER = 4
+
+
+@dataclass(slots=True)
+class _Address:
+    """One address: runs that took off and have not landed, those parked, and how fast it takes them."""
+
+    in_use: int = 0
+    parked: deque[PendingRun] = field(default_factory=deque)
+    window_s: float = 0.0
+    landed: int = 0
+    landed_before: int = 0
+
+    def land(self, count: int, now_s: float) -> None:
+        self.in_use -= count
+        if now_s - self.window_s >= _WINDOW_S:
+            self.landed_before = self.landed if now_s - self.window_s < 2 * _WINDOW_S else 0
+            self.landed, self.window_s = 0, now_s
+        self.landed += count
+
+
+class AddressSlots:
+    """How many runs are on their way to each address; one beyond that is parked until some of them have landed.
+
+    On their way are those on the wire and those that took off and wait for it: three times as many as may be on the
+    wire, or as many as landed within a tenth of a second if the address is that fast. So the wire is not idle while the
+    next take-off is being committed, and the faster an address is, the more share a commit. A parked run is in nobody's
+    way: a dead executor, at which every send waits for its time-out, holds up no other address. Nor do its parked runs
+    fill the memory: of `most_parked` in all, an address that has its share has no place for more.
+    """
+
+    def __init__(self, limit: int, most_parked: int) -> None:
+        self._limit = limit
+        self._most_parked = most_parked
+        self._addresses: dict[str, _Address] = {}
+        self.parked = 0
+        """How many runs are parked."""
+
+    def has_place(self, address: str) -> bool:
+        """Whether another run of the address may be held at all, under way or parked."""
+        return self.parked < self._most_parked or self._parked_at(address) < self._limit
+
+    def is_relieved(self, address: str) -> bool:
+        """Whether an address that had no place has a good deal of it again."""
+        return self.parked <= self._most_parked // 2 or self._parked_at(address) < self._limit
+
+    def take(self, address: str, run: PendingRun) -> bool:
+        """Take a slot of the address for the run; False if there is none, then the run is parked."""
+        state = self._addresses.get(address)
+        if state is None:
+            state = self._addresses[address] = _Address()
+        if state.in_use >= self._allowed(state):
+            state.parked.append(run)
+            self.parked += 1
+            return False
+        state.in_use += 1
+        return True
+
+    def take_more(self, address: str) -> None:
+        """Take a slot whether there is one or not: all runs of a broadcast go together."""
+        self._addresses.setdefault(address, _Address()).in_use += 1
+
+    def slow_down(self, address: str) -> None:
+        """The address did not answer: how fast it was before says nothing any more."""
+        state = self._addresses.get(address)
+        if state is not None:
+            state.landed = state.landed_before = 0
+
+    def clear_parked(self) -> None:
+        """Forget the runs that are parked; slots stay with the sends that have them."""
+        for state in self._addresses.values():
+            state.parked.clear()
+        self.parked = 0
+
+    def give_back(self, address: str, count: int, now_s: float) -> Sequence[PendingRun]:
+        """So many runs have landed; return the parked runs whose turn it is: a good number at once, for one take-off.
+
+        When nothing is on its way there any more, it is the turn of all.
+        """
+        state = self._addresses[address]
+        state.land(count, now_s)
+        if state.in_use <= 0:
+            del self._addresses[address]
+            self.parked -= len(state.parked)
+            return state.parked
+        if not state.parked:
+            return ()
+        allowed = self._allowed(state)
+        free = min(allowed - state.in_use, len(state.parked))
+        if free * _CALLED_TOGETHER < min(allowed, len(state.parked)):
+            return ()
+        self.parked -= free
+        return [state.parked.popleft() for _ in range(free)]
+
+    def _allowed(self, state: _Address) -> int:
+        return max(self._limit * _APPROACH, state.landed, state.landed_before)
+
+    def _parked_at(self, address: str) -> int:
+        state = self._addresses.get(address)
+        return 0 if state is None else len(state.parked)
