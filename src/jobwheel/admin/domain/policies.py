@@ -26,6 +26,13 @@ class RouteStrategy(StrEnum):
     SHARDING_BROADCAST = "SHARDING_BROADCAST"
 
 
+class RunLimitOverflow(StrEnum):
+    """What happens to a run of a job that has as many under way in the cluster as it may have."""
+
+    WAIT = "WAIT"
+    DISCARD = "DISCARD"
+
+
 class BlockStrategy(StrEnum):
     """What an executor does with a run of a job that is running there already."""
 

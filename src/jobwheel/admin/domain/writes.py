@@ -81,10 +81,13 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What a batch changed: the runs that it ended, and whether a FIX_DELAY job got its next time."""
+    """What a batch changed: the runs that it ended, whether a FIX_DELAY job got its next time, and whether runs that
+    waited for room are this node's now.
+    """
 
     ended: Sequence[Ended]
     rescheduled: bool
+    called: bool = False
 
 
 def cut_message(text: str, most_bytes: int = MOST_MESSAGE_BYTES) -> str:

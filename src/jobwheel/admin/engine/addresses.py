@@ -1,5 +1,6 @@
 """The live addresses of every group, in memory."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jobwheel.admin.domain.group import LIVE_FOR_MS, Registration
@@ -31,6 +32,8 @@ class AddressBook:
         self._groups: dict[GroupId, GroupAddresses] = {}
         self._out: dict[str, int] = {}
         self._left: dict[tuple[str, str], int] = {}
+        # What is asked for each run, found anew after each change; a refresh comes each second.
+        self._live: dict[GroupId, tuple[Candidate, ...]] = {}
 
     async def refresh(self) -> bool:
         """Read the registry anew; whether the live addresses of any group changed."""
@@ -38,22 +41,33 @@ class AddressBook:
         groups = await self._database.read(registry.load_addresses, now_ms)
         before = {group_id: _addresses(group) for group_id, group in self._groups.items()}
         self._groups = {group.group_id: group for group in groups}
+        self._live.clear()
         keep_ms = now_ms - LIVE_FOR_MS
         self._out = {address: out_ms for address, out_ms in self._out.items() if out_ms > keep_ms}
         self._left = {key: left_ms for key, left_ms in self._left.items() if left_ms > keep_ms}
         return before != {group_id: _addresses(group) for group_id, group in self._groups.items()}
 
-    def candidates(self, group_id: GroupId) -> list[Candidate]:
+    def candidates(self, group_id: GroupId) -> Sequence[Candidate]:
         """The group's live addresses, sorted; a fixed list in its own order."""
+        live = self._live.get(group_id)
+        if live is None:
+            live = self._live[group_id] = self._find_live(group_id)
+        return live
+
+    def is_candidate(self, group_id: GroupId, address: str) -> bool:
+        """Whether the address may get runs at this moment."""
+        return any(each.address == address for each in self.candidates(group_id))
+
+    def _find_live(self, group_id: GroupId) -> tuple[Candidate, ...]:
         group = self._groups.get(group_id)
         if group is None:
-            return []
+            return ()
         now_ms = self._database.now_ms()
-        return [
+        return tuple(
             Candidate(each.address, each.instance_id, each.batch)
             for each in group.registrations
             if self._is_live(each, now_ms, fixed=group.fixed)
-        ]
+        )
 
     def app_name(self, group_id: GroupId) -> str | None:
         """The group's app name, None for a group that is gone."""
@@ -72,14 +86,17 @@ class AddressBook:
     def mark_unreachable(self, address: str) -> None:
         """Take an address out until it beats again."""
         self._out[address] = self._database.now_ms()
+        self._live.clear()
 
     def remove(self, app_name: str, address: str) -> None:
         """An address leaves the registry: it gets nothing from this moment on, whatever is read of it meanwhile."""
         self._left[app_name, address] = self._database.now_ms()
+        self._live.clear()
 
     def welcome(self, app_name: str, address: str) -> None:
         """An address that left has registered anew."""
         self._left.pop((app_name, address), None)
+        self._live.clear()
 
     def has_left(self, group_id: GroupId, address: str) -> bool:
         """Whether an address that was a candidate has left the registry since."""

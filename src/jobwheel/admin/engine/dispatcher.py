@@ -1,5 +1,6 @@
-"""Sends one run, to its address and if need be to the next candidates, and records what became of it."""
+"""Sends runs, to their address and if need be to the next candidates, and records what became of each."""
 
+import asyncio
 from collections.abc import Sequence
 
 import msgspec
@@ -28,9 +29,15 @@ from jobwheel.kernel.logging import get_logger
 
 log = get_logger(__name__)
 
+_NOT_THERE = (AnswerKind.UNREACHABLE, AnswerKind.STOPPING)
+_NO_ANSWER = (AnswerKind.UNREACHABLE, AnswerKind.UNCONFIRMED)
+
 
 class Flight(msgspec.Struct, frozen=True):
-    """A run that is being sent: its candidates in the order in which they are to be tried (never empty)."""
+    """A run that is being sent: its candidates in the order in which they are to be tried (never empty).
+
+    `asked_s` is how long the router's questions took.
+    """
 
     run: PendingRun
     job: DispatchJob
@@ -38,6 +45,7 @@ class Flight(msgspec.Struct, frozen=True):
     candidates: Sequence[Candidate]
     heading: str
     owner: NodeId
+    asked_s: float = 0.0
 
     def take_off(self, candidate: Candidate) -> TakeOff:
         return TakeOff(
@@ -58,34 +66,79 @@ class Dispatcher:
         self._book = book
         self._writer = writer
 
-    async def send(self, flight: Flight) -> None:
-        """Send a run whose take-off matched, and put what became of it into the run log's writer."""
-        clock = self._context.clock
-        self._context.counters.sent(max(0, clock.now() - flight.run.due_ms) / 1000)
-        message = flight.heading
+    async def send(self, flights: Sequence[Flight]) -> bool:
+        """Send runs whose take-off to one address matched, in one request; whether the address answered.
+
+        What became of each is put into the run log's writer. They are of one app name; several only to an address that
+        takes batches. Those that certainly did not arrive go on to their next candidates.
+        """
+        now_ms = self._context.clock.now()
+        for flight in flights:
+            self._context.counters.sent(max(0, now_ms - flight.run.due_ms) / 1000)
+        candidate = flights[0].candidates[0]
+        passed_over = self._passed_over(flights[0], candidate)
+        if passed_over is not None:
+            await self._send_on_all([(flight, flight.heading + passed_over) for flight in flights])
+            return True
+        mine = [flight for flight in flights if not self._may_be_dead(flight) or await self._still_owns(flight)]
+        answers = await self._ask(candidate, mine)
+        onward = []
+        for flight, answer in zip(mine, answers, strict=True):
+            message = flight.heading + trigger_message.asked(candidate.address, answer)
+            if answer.kind in _NOT_THERE:
+                onward.append((flight, message))
+            else:
+                self._writer.add(self._outcome(flight, candidate, answer, _bounded(message)))
+        if onward:
+            self._book.mark_unreachable(candidate.address)
+            await self._send_on_all(onward)
+        return not answers or answers[0].kind not in _NO_ANSWER
+
+    async def _ask(self, candidate: Candidate, flights: Sequence[Flight]) -> Sequence[Answer]:
+        if not flights:
+            return ()
+        requests = [trigger_request(flight.run, flight.job, candidate.instance_id) for flight in flights]
+        app_name = flights[0].app_name
+        if len(requests) == 1:
+            return (await self._client.run(candidate.address, app_name, requests[0]),)
+        return await self._client.run_batch(candidate.address, app_name, requests)
+
+    async def _send_on_all(self, onward: Sequence[tuple[Flight, str]]) -> None:
+        await asyncio.gather(*(self._send_on(flight, message) for flight, message in onward))
+
+    async def _send_on(self, flight: Flight, message: str) -> None:
+        """The first candidate was not there: try the others, one after the other."""
         taken = flight.candidates[0]
-        for candidate in flight.candidates:
-            if self._book.has_left(flight.job.group_id, candidate.address):
-                message += trigger_message.left(candidate.address)
+        for candidate in flight.candidates[1:]:
+            passed_over = self._passed_over(flight, candidate)
+            if passed_over is not None:
+                message += passed_over
                 continue
-            if candidate is not taken and not await self._redirect(flight, taken, candidate):
+            if not await self._redirect(flight, taken, candidate):
                 return
             taken = candidate
             if self._may_be_dead(flight) and not await self._still_owns(flight):
-                log.warning("dispatcher.run_not_mine_any_more", run_id=flight.run.id, node=flight.owner)
                 return
             request = trigger_request(flight.run, flight.job, candidate.instance_id)
             answer = await self._client.run(candidate.address, flight.app_name, request)
             message += trigger_message.asked(candidate.address, answer)
-            if answer.kind not in (AnswerKind.UNREACHABLE, AnswerKind.STOPPING):
+            if answer.kind not in _NOT_THERE:
                 self._writer.add(self._outcome(flight, candidate, answer, _bounded(message)))
                 return
             self._book.mark_unreachable(candidate.address)
         self.fail(flight.run, message + "no address could be reached\n")
 
-    def fail(self, run: PendingRun, message: str) -> None:
-        """End a run that took off and could not be sent anywhere."""
-        self._writer.add(Unsent(run.id, self._context.clock.now(), 500, Outcome.FAILED, _bounded(message)))
+    def _passed_over(self, flight: Flight, candidate: Candidate) -> str | None:
+        """Why a candidate is not asked at all, if it is not: what has left or was just out of reach is the next's."""
+        if self._book.has_left(flight.job.group_id, candidate.address):
+            return trigger_message.left(candidate.address)
+        if len(flight.candidates) > 1 and not self._book.is_candidate(flight.job.group_id, candidate.address):
+            return trigger_message.out(candidate.address)
+        return None
+
+    def fail(self, run: PendingRun, message: str, outcome: Outcome = Outcome.FAILED) -> None:
+        """End a run that took off and is not sent anywhere."""
+        self._writer.add(Unsent(run.id, self._context.clock.now(), 500, outcome, _bounded(message)))
 
     def _may_be_dead(self, flight: Flight) -> bool:
         """Whether this process may have been frozen since the take-off, and the run adopted by another node."""
@@ -94,7 +147,10 @@ class Dispatcher:
     async def _still_owns(self, flight: Flight) -> bool:
         """Asked before a byte is written: beat, and see whether the run is still being sent by who took it off."""
         await self._context.node.beat()
-        return await self._context.database.read(run_log.is_sending, flight.owner, flight.run.id)
+        if await self._context.database.read(run_log.is_sending, flight.owner, flight.run.id):
+            return True
+        log.warning("dispatcher.run_not_mine_any_more", run_id=flight.run.id, node=flight.owner)
+        return False
 
     async def _redirect(self, flight: Flight, before: Candidate, candidate: Candidate) -> bool:
         return await self._context.database.write(

@@ -55,7 +55,7 @@ class Engine(ServiceGroup):
         self._started_s = clock.monotonic()
         dispatcher = Dispatcher(context, client, self.addresses, self.writer)
         self.wheel = TimingWheel(self._on_due, clock, context.limits.wheel_capacity)
-        self.launcher = Launcher(context, self.addresses, self._routers, dispatcher, self.wheel.forget)
+        self.launcher = Launcher(context, client, self.addresses, self._routers, dispatcher, self.wheel.forget)
         limits = ClaimLimits(context.limits.look_ahead_s, context.limits.claim_batch, context.limits.misfire_most)
         self._claimer = Claimer(context.database, context.zone, clock, lambda: context.node.id, self.wheel.add, limits)
         recovery = Recovery(context, self.addresses, client, self.writer, self.launcher.is_in_flight)

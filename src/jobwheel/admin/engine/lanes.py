@@ -71,9 +71,9 @@ class SlowJobs:
         self._slow_sends: Counter[JobId] = Counter()
 
     def note(self, job_id: JobId, took_s: float, now_ms: int) -> None:
-        """A send of the job, probes included, took so long."""
-        self._turn_to(now_ms)
+        """A send of the job, the router's questions included, took so long."""
         if took_s > _SLOW_SEND_S:
+            self._turn_to(now_ms)
             self._slow_sends[job_id] += 1
 
     def is_slow(self, job_id: JobId, now_ms: int) -> bool:

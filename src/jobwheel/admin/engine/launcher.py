@@ -1,62 +1,46 @@
-"""From the wheel to the wire: lane slot, address, take-off, send."""
+"""From the wheel to the wire: lane, address, take-off, send."""
 
 import asyncio
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
-from jobwheel.admin.domain.ids import JobId, NodeId, RunId
+from jobwheel.admin.domain.ids import JobId, RunId
 from jobwheel.admin.domain.job import DispatchJob
-from jobwheel.admin.domain.run import PendingRun
-from jobwheel.admin.domain.writes import TakeOff
+from jobwheel.admin.domain.run import Outcome, PendingRun
 from jobwheel.admin.engine import trigger_message
+from jobwheel.admin.engine.address_slots import AddressSlots
 from jobwheel.admin.engine.addresses import AddressBook
+from jobwheel.admin.engine.askers import Askers
 from jobwheel.admin.engine.context import EngineContext
+from jobwheel.admin.engine.departures import Answers, Departures, RouteFinder
 from jobwheel.admin.engine.dispatcher import Dispatcher, Flight
-from jobwheel.admin.engine.lanes import AddressSlots, Lane, SlowJobs
-from jobwheel.admin.engine.routing import Routers, UnknownStrategyError
-from jobwheel.admin.store import Connection, run_log, runs
+from jobwheel.admin.engine.executor_client import ExecutorClient
+from jobwheel.admin.engine.lanes import Lane, SlowJobs
+from jobwheel.admin.engine.routing import Routers
+from jobwheel.admin.engine.senders import Senders
+from jobwheel.admin.store import run_log, runs
+from jobwheel.admin.store.take_off import TakenOff, take_off
 from jobwheel.kernel.backoff import Backoff
 from jobwheel.kernel.logging import get_logger
 from jobwheel.kernel.service import Service
 
 log = get_logger(__name__)
 
-_GATHER_S = 0.003
+_MOST_IN_TAKE_OFF = 1000
 _STOP_WAIT_S = 3.2
-
-
-@dataclass(frozen=True, slots=True)
-class _Grounded:
-    """A run that takes off only to fail: there is nowhere to send it."""
-
-    run: PendingRun
-    job: DispatchJob
-    message: str
-
-
-@dataclass(slots=True)
-class _Routed:
-    """What became of a batch's runs when they were routed."""
-
-    flights: list[Flight] = field(default_factory=list)
-    grounded: list[_Grounded] = field(default_factory=list)
-    orphans: list[PendingRun] = field(default_factory=list)
-
-    def runs(self) -> list[PendingRun]:
-        return [*(each.run for each in self.flights), *(each.run for each in self.grounded), *self.orphans]
 
 
 class Launcher(Service):
     """Takes runs that came due through lane, route and take-off, and has them sent.
 
-    `forget` is told of runs whose take-off is decided. A run is in exactly one place: a lane's queue, parked behind an
-    address that has its fill of sends, or in flight.
+    `forget` is told of runs whose take-off is decided. A run is in exactly one place: a lane's queue, with the askers,
+    parked behind an address that has its fill of sends, or with the senders.
     """
 
     def __init__(
         self,
         context: EngineContext,
+        client: ExecutorClient,
         book: AddressBook,
         routers: Routers,
         dispatcher: Dispatcher,
@@ -64,22 +48,22 @@ class Launcher(Service):
     ) -> None:
         super().__init__("launcher", context.clock)
         self._context = context
-        self._book = book
-        self._routers = routers
         self._dispatcher = dispatcher
         self._forget = forget
         self.lanes = (Lane("fast", context.limits.fast_lane), Lane("slow", context.limits.slow_lane))
+        self._finder = RouteFinder(context, book, routers)
+        self._askers = Askers(client, book, routers, self._finder, context.clock, self._on_answered)
+        self._answers: dict[RunId, Answers] = {}
         self._slow_jobs = SlowJobs()
         self._slots = AddressSlots(context.limits.address_limit, context.limits.wheel_capacity // 2)
         self._put_off: dict[JobId, str] = {}
-        self._in_flight: dict[RunId, asyncio.Task[None]] = {}
-        self._unsent: list[RunId] = []
+        self._senders = Senders(dispatcher, context.limits.address_limit, context.clock, self._on_landed)
         self._taking_off = {lane.name: asyncio.Lock() for lane in self.lanes}
         self._backoff = Backoff()
 
     @property
     def sends_in_flight(self) -> int:
-        return len(self._in_flight)
+        return len(self._senders)
 
     @property
     def parked(self) -> int:
@@ -94,7 +78,7 @@ class Launcher(Service):
         return list(self._put_off)
 
     def is_in_flight(self, run_id: RunId) -> bool:
-        return run_id in self._in_flight
+        return self._senders.holds(run_id)
 
     def submit(self, due: Sequence[PendingRun]) -> None:
         """Runs came due: put each into its job's lane."""
@@ -111,6 +95,8 @@ class Launcher(Service):
         """This node was declared dead: what waits here is another one's now."""
         for lane in self.lanes:
             lane.clear()
+        self._askers.clear()
+        self._answers.clear()
         self._slots.clear_parked()
         self._put_off.clear()
 
@@ -124,19 +110,11 @@ class Launcher(Service):
         A take-off under way is brought to its end: what it commits as being sent is sent. What has not been on the wire
         when the time is up is pending again, for the next start.
         """
+        await self._askers.stop()
         for lane in self.lanes:
             async with self._taking_off[lane.name]:
                 await self.cancel(f"pump.{lane.name}")
-        if self._in_flight:
-            await asyncio.wait(list(self._in_flight.values()), timeout=_STOP_WAIT_S)
-        left = list(self._in_flight.values())
-        for task in left:
-            task.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
-        # A task that is cancelled before its first step leaves no trace but its entry.
-        unsent = [*self._unsent, *self._in_flight]
-        self._unsent.clear()
-        self._in_flight.clear()
+        unsent = await self._senders.stop(_STOP_WAIT_S)
         if unsent:
             await self._context.database.write(run_log.take_back, self._context.node.id, unsent)
 
@@ -144,9 +122,6 @@ class Launcher(Service):
         failures = 0
         while True:
             await lane.ready()
-            if len(lane) > lane.limit - lane.in_use < lane.limit // 4:
-                # Each take-off is a commit: a few milliseconds gather more freed slots for it.
-                await self.clock.wait(_GATHER_S)
             async with self._taking_off[lane.name]:
                 launched = await self._launch_next(lane)
             failures = 0 if launched else failures + 1
@@ -154,7 +129,7 @@ class Launcher(Service):
                 await self.clock.wait(self._backoff.delay_s(failures))
 
     async def _launch_next(self, lane: Lane) -> bool:
-        batch = lane.take()
+        batch = lane.take(_MOST_IN_TAKE_OFF)
         try:
             await self._launch(lane, batch)
         except Exception as error:  # noqa: BLE001 - the runs are pending still, and are next when it works again
@@ -164,107 +139,88 @@ class Launcher(Service):
 
     async def _launch(self, lane: Lane, batch: Sequence[PendingRun]) -> None:
         """Take a batch off; if the database fails, every run of it is back in the lane or parked."""
-        database, node_id = self._context.database, self._context.node.id
-        routed = _Routed(orphans=list(batch))
+        context = self._context
+        departures = Departures(orphans=list(batch))
         try:
-            jobs = await database.read(runs.load_dispatch_jobs, list({run.job_id for run in batch}))
-            routed = self._route_all(batch, jobs)
-            lane.release(len(batch) - len(routed.runs()))
-            take_offs = [flight.take_off(flight.candidates[0]) for flight in routed.flights]
-            take_offs += [_grounded_take_off(each) for each in routed.grounded]
-            orphans = [run.id for run in routed.orphans]
-            matched: set[RunId] = set()
-            if take_offs or orphans:
-                matched = await database.write(_take_off, node_id, self.clock.now(), take_offs, orphans)
+            jobs = await context.database.read(runs.load_dispatch_jobs, list({run.job_id for run in batch}))
+            departures = self._route(lane, batch, jobs)
+            taken = TakenOff(set())
+            if departures.runs():
+                told = departures.batch()
+                taken = await context.database.write(take_off, context.zone, context.node.id, self.clock.now(), told)
         except Exception:
-            for flight in routed.flights:
-                lane.put_first(self._slots.give_back(flight.candidates[0].address))
-            lane.put_first(routed.runs())
-            lane.release(len(routed.runs()))
+            lane.put_first(departures.runs())
+            for flight in departures.all_flights():
+                self._give_back(lane, flight.candidates[0].address, 1)
             raise
-        self._forget(run.id for run in routed.runs())
-        self._start_all(lane, routed, matched)
+        self._forget(run.id for run in departures.runs())
+        for run_id in self._answers.keys() & {run.id for run in departures.runs()}:
+            del self._answers[run_id]
+        self._start(lane, departures, taken)
 
-    def _route_all(self, batch: Sequence[PendingRun], jobs: Mapping[JobId, DispatchJob]) -> _Routed:
-        routed = _Routed()
+    def _route(self, lane: Lane, batch: Sequence[PendingRun], jobs: Mapping[JobId, DispatchJob]) -> Departures:
+        found = Departures()
         for run in batch:
             job = jobs.get(run.job_id)
             if job is None:
-                routed.orphans.append(run)
-                continue
-            flight = self._route(run, job)
-            if isinstance(flight, _Grounded):
-                routed.grounded.append(flight)
-                continue
-            address = flight.candidates[0].address
-            if not self._slots.has_place(address):
-                # Out of the memory, where it would take everybody's room. It is pending, and the feeder brings it.
-                self._put_off[run.job_id] = address
-                self._forget([run.id])
-            elif self._slots.take(address, run):
-                routed.flights.append(flight)
-        return routed
-
-    def _route(self, run: PendingRun, job: DispatchJob) -> Flight | _Grounded:
-        candidates = self._book.candidates(job.group_id)
-        if run.named_addresses:
-            candidates = [each for each in candidates if each.address in run.named_addresses]
-        addresses = [each.address for each in candidates]
-        fixed = self._book.is_fixed(job.group_id)
-        heading = trigger_message.heading(self._context.node.id, run, job, addresses, fixed=fixed)
-        try:
-            ordered = self._routers.order(job.route_strategy, job.id, candidates, self.clock.now())
-        except UnknownStrategyError as error:
-            return _Grounded(run, job, f"{heading}{error}\n")
-        if not ordered:
-            return _Grounded(
-                run, job, f"{heading}no live address: start an executor of the group, or see why none beats\n"
-            )
-        app_name = self._book.app_name(job.group_id) or ""
-        tried = ordered[:1] if run.named_addresses else ordered
-        return Flight(run, job, app_name, tried, heading, self._context.node.id)
-
-    def _start_all(self, lane: Lane, routed: _Routed, matched: set[RunId]) -> None:
-        lane.release(len(routed.orphans) + len(routed.grounded))
-        for each in routed.grounded:
-            if each.run.id in matched:
-                self._dispatcher.fail(each.run, each.message)
-        for flight in routed.flights:
-            if flight.run.id in matched:
-                self._in_flight[flight.run.id] = asyncio.create_task(self._fly(lane, flight))
+                found.orphans.append(run)
             else:
-                self._landed(lane, flight)
+                self._finder.route(found, run, job, self._answers.get(run.id))
+        for run, job in found.to_ask:
+            self._askers.add(lane, run, job)
+        found.flights = [flight for flight in found.flights if self._has_slot(flight)]
+        for broadcast in found.broadcasts:
+            for candidate in (broadcast.flight.candidates[0], *broadcast.others):
+                self._slots.take_more(candidate.address)
+        return found
 
-    async def _fly(self, lane: Lane, flight: Flight) -> None:
+    def _has_slot(self, flight: Flight) -> bool:
         address = flight.candidates[0].address
-        started_s: float | None = None
-        try:
-            async with self._slots.wire(address):
-                started_s = self.clock.monotonic()
-                await self._dispatcher.send(flight)
-        except Exception:
-            # The row stays "sending" and is found by recovery, which treats it as unconfirmed.
-            log.exception("launcher.send_failed", run_id=flight.run.id)
-        finally:
-            del self._in_flight[flight.run.id]
-            if started_s is None:
-                self._unsent.append(flight.run.id)
+        if self._slots.has_place(address):
+            return self._slots.take(address, flight.run)
+        # Out of the memory, where it would take everybody's room. It is pending, and the feeder brings it.
+        self._put_off[flight.job.id] = address
+        self._answers.pop(flight.run.id, None)
+        self._forget([flight.run.id])
+        return False
+
+    def _start(self, lane: Lane, departures: Departures, taken: TakenOff) -> None:
+        for each in departures.grounded:
+            if each.run.id in taken.matched:
+                self._dispatcher.fail(each.run, each.message)
+        flights = list(departures.flights)
+        for broadcast in departures.broadcasts:
+            made = taken.shards.get(broadcast.flight.run.id)
+            if made is None:
+                flights.append(broadcast.flight)
+                for candidate in broadcast.others:
+                    self._give_back(lane, candidate.address, 1)
             else:
-                self._slow_jobs.note(flight.job.id, self.clock.monotonic() - started_s, self.clock.now())
-            self._landed(lane, flight)
+                flights += broadcast.flights(made)
+        shards = {run.id for made in taken.shards.values() for run in made}
+        flying = []
+        for flight in flights:
+            run_id = flight.run.id
+            if run_id not in taken.over_limit and (run_id in taken.matched or run_id in shards):
+                flying.append(flight)
+                continue
+            if run_id in taken.matched:
+                message = flight.heading + trigger_message.over_limit(flight.job.run_limit)
+                self._dispatcher.fail(flight.run, message, Outcome.DISCARDED)
+            self._give_back(lane, flight.candidates[0].address, 1)
+        self._senders.add(lane, flying)
 
-    def _landed(self, lane: Lane, flight: Flight) -> None:
-        lane.put_first(self._slots.give_back(flight.candidates[0].address))
-        lane.release()
+    def _on_answered(self, lane: Lane, run: PendingRun, answers: Answers) -> None:
+        self._answers[run.id] = answers
+        lane.put_first([run])
 
+    def _on_landed(self, lane: Lane, address: str, flights: Sequence[Flight], took_s: float, *, answered: bool) -> None:
+        if not answered:
+            self._slots.slow_down(address)
+        now_ms = self.clock.now()
+        for flight in flights:
+            self._slow_jobs.note(flight.job.id, flight.asked_s + took_s, now_ms)
+        self._give_back(lane, address, len(flights))
 
-def _grounded_take_off(grounded: _Grounded) -> TakeOff:
-    return TakeOff(grounded.run.id, "", grounded.job.handler, grounded.job.route_strategy, None)
-
-
-def _take_off(
-    connection: Connection, node_id: NodeId, sent_ms: int, take_offs: Sequence[TakeOff], orphans: Sequence[RunId]
-) -> set[RunId]:
-    if orphans:
-        runs.remove_runs_without_job(connection, node_id, orphans)
-    return run_log.take_off(connection, node_id, sent_ms, take_offs)
+    def _give_back(self, lane: Lane, address: str, count: int) -> None:
+        lane.put_first(self._slots.give_back(address, count, self.clock.monotonic()))

@@ -168,4 +168,5 @@ def _as_pending(run: UnconfirmedRun) -> PendingRun:
         parameter=run.parameter,
         named_addresses=(),
         attempt=run.attempt,
+        shard=run.shard,
     )

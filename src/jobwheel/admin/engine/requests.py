@@ -3,13 +3,17 @@
 import msgspec
 
 from jobwheel.admin.domain.job import DispatchJob
-from jobwheel.admin.domain.run import PendingRun
+from jobwheel.admin.domain.run import PendingRun, Shard
 from jobwheel.wire.messages import TriggerRequest
+
+_WHOLE = Shard(0, 1)
 
 
 def trigger_request(run: PendingRun, job: DispatchJob, instance_id: str | None) -> TriggerRequest:
     """The request for a run; to an executor of ours with our extensions."""
-    request = TriggerRequest(
+    ours = instance_id is not None
+    shard = run.shard or _WHOLE
+    return TriggerRequest(
         job_id=job.id,
         log_id=run.id,
         executor_handler=job.handler,
@@ -19,10 +23,9 @@ def trigger_request(run: PendingRun, job: DispatchJob, instance_id: str | None) 
         log_date_time=run.triggered_ms,
         glue_type=job.glue_type,
         glue_source="",
-        broadcast_total=1,
-    )
-    if instance_id is None:
-        return request
-    return msgspec.structs.replace(
-        request, scheduled_time=run.planned_ms, trigger_type=run.trigger_type.value, attempt=run.attempt
+        broadcast_index=shard.index,
+        broadcast_total=shard.total,
+        scheduled_time=run.planned_ms if ours else msgspec.UNSET,
+        trigger_type=run.trigger_type.value if ours else msgspec.UNSET,
+        attempt=run.attempt if ours else msgspec.UNSET,
     )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from jobwheel.admin.domain.ids import NodeId
 from jobwheel.admin.domain.job import DispatchJob
-from jobwheel.admin.domain.run import PendingRun
+from jobwheel.admin.domain.run import PendingRun, Shard
 from jobwheel.admin.domain.writes import cut_message
 from jobwheel.admin.engine.executor_client import Answer, AnswerKind
 
@@ -34,9 +34,34 @@ def heading(node_id: NodeId, run: PendingRun, job: DispatchJob, addresses: Seque
     )
 
 
+def shard(part: Shard | None) -> str:
+    """Which part of a broadcast it is."""
+    return "" if part is None else f"shard: {part.index} of {part.total}\n"
+
+
+def no_address() -> str:
+    """There is nowhere to send it."""
+    return "no live address: start an executor of the group, or see why none beats\n"
+
+
+def none_said_yes() -> str:
+    """The router asked, and nobody will have it."""
+    return "no address that was asked said yes\n"
+
+
+def over_limit(limit: int | None) -> str:
+    """The job's limit is reached, and its runs do not wait."""
+    return f"discarded: {limit} runs of the job are under way, and no more may be at once\n"
+
+
 def left(address: str) -> str:
     """A candidate that left the registry before it was its turn."""
     return f"{address} has left the registry\n"
+
+
+def out(address: str) -> str:
+    """A candidate that somebody else found unreachable before it was its turn."""
+    return f"{address} was unreachable a moment ago\n"
 
 
 def asked(address: str, answer: Answer) -> str:

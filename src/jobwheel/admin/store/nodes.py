@@ -6,6 +6,7 @@ from sqlalchemy import ColumnElement, Connection, case, delete, insert, select, 
 
 from jobwheel.admin.domain.ids import NodeId
 from jobwheel.admin.domain.run import Phase
+from jobwheel.admin.store.limits import WAITING
 from jobwheel.admin.store.tables import job_log, node
 
 
@@ -112,6 +113,7 @@ def _owners_without_a_node(connection: Connection) -> list[NodeId]:
         .where(
             job_log.c.phase.in_([Phase.PENDING, Phase.SENDING]),
             job_log.c.owner.is_not(None),
+            job_log.c.owner != WAITING,
             job_log.c.owner.not_in(select(node.c.id)),
         )
         .distinct()

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, case, func, select, update
 from jobwheel.admin.domain.ids import GroupId, JobId, NodeId, RunId
 from jobwheel.admin.domain.run import Phase, Shard, TriggerType
 from jobwheel.admin.domain.writes import Accepted, Applied, RunWrite, Settlement, TakeOff, Unconfirmed, Unsent
+from jobwheel.admin.store import limits
 from jobwheel.admin.store.dialects import statements
 from jobwheel.admin.store.tables import job_log
 from jobwheel.admin.store.zone import InstallationZone
@@ -32,7 +33,9 @@ def take_back(connection: Connection, node_id: NodeId, run_ids: Sequence[RunId])
         .values(
             phase=Phase.PENDING,
             # A shard goes to the address that it had.
-            executor_address=case((job_log.c.executor_sharding_param.is_(None), None), else_=job_log.c.executor_address),
+            executor_address=case(
+                (job_log.c.executor_sharding_param.is_(None), None), else_=job_log.c.executor_address
+            ),
             instance_id=None,
             sent_ms=None,
         )
@@ -47,9 +50,9 @@ def apply(connection: Connection, zone: InstallationZone, node_id: NodeId, write
     """
     ordered = sorted(writes, key=lambda write: write.run_id)
     hot = statements(connection)
-    waiting = hot.lock_waiting_jobs(
-        connection, [write.run_id for write in ordered if isinstance(write, Unsent | Settlement)]
-    )
+    ending = [write.run_id for write in ordered if isinstance(write, Unsent | Settlement)]
+    waiting = hot.lock_waiting_jobs(connection, ending)
+    limited = limits.hold_jobs_of(connection, ending)
     accepted, settlements = _joined(ordered)
     hot.accept(connection, node_id, accepted)
     hot.mark_unconfirmed(connection, node_id, [write for write in ordered if isinstance(write, Unconfirmed)])
@@ -62,7 +65,8 @@ def apply(connection: Connection, zone: InstallationZone, node_id: NodeId, write
     ends: dict[JobId, int] = {}
     for each in ended:
         ends[each.job_id] = max(each.ended_ms, ends.get(each.job_id, 0))
-    return Applied(ended, rescheduled=waiting and hot.reschedule_fix_delay(connection, ends))
+    called = limits.call_waiting(connection, node_id, [job_id for job_id in limited if job_id in ends])
+    return Applied(ended, waiting and hot.reschedule_fix_delay(connection, ends), called > 0)
 
 
 def _joined(ordered: Sequence[RunWrite]) -> tuple[list[Accepted], list[Settlement]]:

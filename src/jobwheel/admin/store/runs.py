@@ -168,8 +168,9 @@ def release_pending(connection: Connection, node_id: NodeId) -> int:
 
 def load_dispatch_jobs(connection: Connection, job_ids: Sequence[JobId]) -> dict[JobId, DispatchJob]:
     """How runs of these jobs are sent, as it stands now; jobs that are gone are not in the answer."""
-    rows = connection.execute(select(*_DISPATCH_COLUMNS).where(job_info.c.id.in_(job_ids)))
-    return {JobId(row[0]): DispatchJob(*row) for row in rows.all()}
+    found = connection.execute(select(*_DISPATCH_COLUMNS).where(job_info.c.id.in_(job_ids)))
+    rows: Sequence[Sequence[Any]] = found.all()
+    return {JobId(row[0]): DispatchJob(*row) for row in rows}
 
 
 def _pending(row: Row[*tuple[Any, ...]]) -> PendingRun:

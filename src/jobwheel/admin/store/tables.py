@@ -131,6 +131,7 @@ job_info = Table(
     _int("version"),
     UniqueConstraint("job_group", "job_key", name="jobwheel_info_key"),
     Index("jobwheel_info_due", "trigger_status", "trigger_next_time"),
+    Index("jobwheel_info_limit", "run_limit", **_partial("run_limit IS NOT NULL")),
     sqlite_autoincrement=True,
     **_MYSQL,
 )

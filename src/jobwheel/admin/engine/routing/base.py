@@ -1,7 +1,9 @@
 """What a strategy is."""
 
 from collections.abc import Sequence
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
+
+import msgspec
 
 from jobwheel.admin.domain.ids import JobId
 
@@ -21,6 +23,13 @@ class Router(Protocol):
     def forget_unused(self, now_ms: int) -> None:
         """Drop what is remembered of jobs that have not been routed for a day."""
         ...
+
+
+class Chosen(msgspec.Struct, frozen=True):
+    """Stub."""
+
+    candidates: Sequence[Any]
+    asked: Sequence[tuple[str, Any]]
 
 
 class UnknownStrategyError(Exception):

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Sequence
+from typing import Any
 
 from jobwheel.admin.domain.ids import JobId
 from jobwheel.admin.domain.policies import RouteStrategy
@@ -34,6 +35,12 @@ class Routers:
         if router is None:
             raise UnknownStrategyError(strategy, list(self._routers))
         return router.order(job_id, candidates, now_ms) if candidates else candidates
+
+    def asks(self, strategy: str) -> bool:
+        return False
+
+    async def choose(self, strategy: str, job_id: JobId, candidates: Any, ask: Any) -> Any:
+        raise NotImplementedError
 
     def forget_unused(self, now_ms: int) -> None:
         for router in self._routers.values():

@@ -137,6 +137,14 @@ def _create_xxl_job_info() -> None:
         sqlite_autoincrement=True,
     )
     op.create_index("jobwheel_info_due", "xxl_job_info", ["trigger_status", "trigger_next_time"], unique=False)
+    op.create_index(
+        "jobwheel_info_limit",
+        "xxl_job_info",
+        ["run_limit"],
+        unique=False,
+        sqlite_where=sa.text("run_limit IS NOT NULL"),
+        postgresql_where=sa.text("run_limit IS NOT NULL"),
+    )
 
 
 def _create_xxl_job_lock() -> None:

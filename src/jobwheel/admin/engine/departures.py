@@ -1,0 +1,212 @@
+"""Where each run of a batch goes: to which addresses, in which order, or nowhere."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from jobwheel.admin.domain.ids import JobId, RunId
+from jobwheel.admin.domain.job import DispatchJob
+from jobwheel.admin.domain.policies import RouteStrategy, RunLimitOverflow
+from jobwheel.admin.domain.run import NewRun, PendingRun, Shard
+from jobwheel.admin.domain.writes import TakeOff
+from jobwheel.admin.engine import trigger_message
+from jobwheel.admin.engine.addresses import AddressBook, Candidate
+from jobwheel.admin.engine.context import EngineContext
+from jobwheel.admin.engine.dispatcher import Flight
+from jobwheel.admin.engine.routing import Chosen, Routers, UnknownStrategyError
+from jobwheel.admin.store import take_off
+
+
+class Answers(msgspec.Struct, frozen=True):
+    """What a router's questions said, and how long they took."""
+
+    chosen: Chosen
+    took_s: float
+
+
+class Grounded(msgspec.Struct, frozen=True):
+    """A run that takes off only to fail: there is nowhere to send it."""
+
+    run: PendingRun
+    job: DispatchJob
+    message: str
+
+    def take_off(self) -> TakeOff:
+        return TakeOff(self.run.id, "", self.job.handler, self.job.route_strategy, None)
+
+
+class Broadcast(msgspec.Struct, frozen=True):
+    """A run for all addresses of its group: its own flight is the one to the first of them."""
+
+    flight: Flight
+    others: Sequence[Candidate]
+    heading: str
+
+    def shards(self) -> take_off.Broadcast:
+        """What the take-off must know to make the other shards."""
+        flight, total = self.flight, len(self.others) + 1
+        rows = [_shard_row(flight, Shard(index, total)) for index in range(1, total)]
+        return take_off.Broadcast(flight.run.id, rows, [flight.take_off(candidate) for candidate in self.others])
+
+    def flights(self, made: Sequence[PendingRun]) -> list[Flight]:
+        """The flights of all shards, once those but the first have been made."""
+        total = len(self.others) + 1
+        first = self.flight
+        flights = [
+            msgspec.structs.replace(first, run=run, candidates=[candidate], heading=self._heading(run.shard))
+            for run, candidate in zip(made, self.others, strict=True)
+        ]
+        shard = Shard(0, total)
+        run = msgspec.structs.replace(first.run, shard=shard)
+        return [msgspec.structs.replace(first, run=run, heading=self._heading(shard)), *flights]
+
+    def _heading(self, shard: Shard | None) -> str:
+        return self.heading + trigger_message.shard(shard)
+
+
+@dataclass(slots=True)
+class Departures:
+    """What is to become of the runs of a batch.
+
+    Attributes:
+        flights: runs with an address, those of `broadcasts` left out.
+        grounded: runs without one.
+        orphans: runs whose job is gone.
+        to_ask: runs whose addresses are to be asked first.
+    """
+
+    flights: list[Flight] = field(default_factory=list)
+    broadcasts: list[Broadcast] = field(default_factory=list)
+    grounded: list[Grounded] = field(default_factory=list)
+    orphans: list[PendingRun] = field(default_factory=list)
+    to_ask: list[tuple[PendingRun, DispatchJob]] = field(default_factory=list)
+
+    def all_flights(self) -> list[Flight]:
+        return [*self.flights, *(each.flight for each in self.broadcasts)] if self.broadcasts else self.flights
+
+    def runs(self) -> list[PendingRun]:
+        """The runs that take off."""
+        return [*(each.run for each in self.all_flights()), *(each.run for each in self.grounded), *self.orphans]
+
+    def batch(self) -> take_off.Batch:
+        """What the database is told."""
+        flights = self.all_flights()
+        limited: dict[JobId, list[RunId]] = {}
+        discarding = set()
+        for flight in flights:
+            if flight.job.run_limit is not None:
+                limited.setdefault(flight.job.id, []).append(flight.run.id)
+                if flight.job.run_limit_overflow == RunLimitOverflow.DISCARD:
+                    discarding.add(flight.job.id)
+        take_offs = [flight.take_off(flight.candidates[0]) for flight in flights]
+        take_offs += [each.take_off() for each in self.grounded]
+        return take_off.Batch(
+            take_offs,
+            limited,
+            frozenset(discarding),
+            [each.shards() for each in self.broadcasts],
+            [run.id for run in self.orphans],
+        )
+
+
+class RouteFinder:
+    """Finds the addresses of runs, by the job's strategy, the person's choice, or the shard's address."""
+
+    def __init__(self, context: EngineContext, book: AddressBook, routers: Routers) -> None:
+        self._context = context
+        self._book = book
+        self._routers = routers
+
+    def candidates(self, run: PendingRun, job: DispatchJob) -> Sequence[Candidate]:
+        """The addresses that the run may go to, before the strategy has its say."""
+        candidates = self._book.candidates(job.group_id)
+        if run.named_addresses:
+            return [each for each in candidates if each.address in run.named_addresses]
+        return candidates
+
+    def route(
+        self,
+        departures: Departures,
+        run: PendingRun,
+        job: DispatchJob,
+        answers: Answers | None,
+    ) -> None:
+        """Put the run where it belongs. `answers` is what the router's questions said, if they were asked already."""
+        candidates = self.candidates(run, job)
+        heading = self._heading(run, job, candidates)
+        if not candidates:
+            departures.grounded.append(Grounded(run, job, heading + trigger_message.no_address()))
+        elif run.shard is not None:
+            had = [each for each in candidates if each.address == run.address]
+            departures.flights.append(self._flight(run, job, (had or candidates)[:1], heading))
+        elif job.route_strategy == RouteStrategy.SHARDING_BROADCAST:
+            flight = self._flight(run, job, candidates[:1], heading)
+            departures.broadcasts.append(Broadcast(flight, candidates[1:], heading))
+        elif not self._routers.asks(job.route_strategy):
+            self._order(departures, run, job, candidates, heading)
+        elif answers is None:
+            departures.to_ask.append((run, job))
+        else:
+            self._follow(departures, run, job, answers, heading)
+
+    def _order(
+        self,
+        departures: Departures,
+        run: PendingRun,
+        job: DispatchJob,
+        candidates: Sequence[Candidate],
+        heading: str,
+    ) -> None:
+        try:
+            ordered = self._routers.order(job.route_strategy, job.id, candidates, self._context.clock.now())
+        except UnknownStrategyError as error:
+            departures.grounded.append(Grounded(run, job, f"{heading}{error}\n"))
+            return
+        tried = ordered[:1] if run.named_addresses else ordered
+        departures.flights.append(self._flight(run, job, tried, heading))
+
+    def _follow(
+        self, departures: Departures, run: PendingRun, job: DispatchJob, answers: Answers, heading: str
+    ) -> None:
+        chosen = answers.chosen
+        heading += "".join(trigger_message.asked(address, answer) for address, answer in chosen.asked)
+        if not chosen.candidates:
+            departures.grounded.append(Grounded(run, job, heading + trigger_message.none_said_yes()))
+            return
+        tried = chosen.candidates[:1] if run.named_addresses else chosen.candidates
+        departures.flights.append(self._flight(run, job, tried, heading, answers.took_s))
+
+    def _heading(self, run: PendingRun, job: DispatchJob, candidates: Sequence[Candidate]) -> str:
+        addresses = [each.address for each in candidates]
+        fixed = self._book.is_fixed(job.group_id)
+        return trigger_message.heading(self._context.node.id, run, job, addresses, fixed=fixed)
+
+    def _flight(
+        self,
+        run: PendingRun,
+        job: DispatchJob,
+        candidates: Sequence[Candidate],
+        heading: str,
+        asked_s: float = 0.0,
+    ) -> Flight:
+        app_name = self._book.app_name(job.group_id) or ""
+        return Flight(run, job, app_name, candidates, heading, self._context.node.id, asked_s)
+
+
+def _shard_row(flight: Flight, shard: Shard) -> NewRun:
+    run = flight.run
+    return NewRun(
+        job_id=run.job_id,
+        group_id=run.group_id,
+        trigger_type=run.trigger_type,
+        planned_ms=run.planned_ms,
+        due_ms=run.due_ms,
+        triggered_ms=run.triggered_ms,
+        parameter=run.parameter,
+        owner=flight.owner,
+        named_addresses=run.named_addresses,
+        attempt=run.attempt,
+        shard=shard,
+        broadcast_id=run.id,
+    )

@@ -1,0 +1,100 @@
+"""The take-off: one transaction that says which runs of a batch fly, and makes the shards of broadcasts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sqlalchemy import Connection, update
+
+from jobwheel.admin.domain.ids import JobId, NodeId, RunId
+from jobwheel.admin.domain.run import NewRun, PendingRun
+from jobwheel.admin.domain.writes import TakeOff
+from jobwheel.admin.store import limits, run_log, runs
+from jobwheel.admin.store.tables import job_log
+from jobwheel.admin.store.zone import InstallationZone
+
+
+@dataclass(frozen=True, slots=True)
+class Broadcast:
+    """A run that becomes shard 0 of a broadcast: the rows of the other shards, and where each of them goes."""
+
+    run_id: RunId
+    shards: Sequence[NewRun]
+    addresses: Sequence[TakeOff]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What is to take off.
+
+    Attributes:
+        take_offs: the runs and their addresses.
+        limited: of these the runs of jobs that have a limit, in the order in which they came due.
+        discarding: the jobs whose runs over the limit do not wait.
+        broadcasts: of these the runs that are broadcast.
+        orphans: runs whose job is gone.
+    """
+
+    take_offs: Sequence[TakeOff]
+    limited: Mapping[JobId, Sequence[RunId]] = field(default_factory=dict)
+    discarding: frozenset[JobId] = frozenset()
+    broadcasts: Sequence[Broadcast] = ()
+    orphans: Sequence[RunId] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TakenOff:
+    """What came of it.
+
+    Attributes:
+        matched: the runs that took off; only these may be sent.
+        over_limit: the runs for which there was no room. Those of a job that discards are in `matched` as well, to be
+            ended; the others wait.
+        shards: the shards that were made of a broadcast, in order of their index.
+    """
+
+    matched: set[RunId]
+    over_limit: set[RunId] = field(default_factory=set)
+    shards: Mapping[RunId, Sequence[PendingRun]] = field(default_factory=dict)
+
+
+def take_off(connection: Connection, zone: InstallationZone, node_id: NodeId, sent_ms: int, batch: Batch) -> TakenOff:
+    """Move the batch from pending to sending, as far as it still is the node's and there is room for it."""
+    over = limits.over_limit(connection, batch.limited) if batch.limited else set()
+    waiting = {
+        run_id
+        for job_id, run_ids in batch.limited.items()
+        if job_id not in batch.discarding
+        for run_id in run_ids
+        if run_id in over
+    }
+    if waiting:
+        limits.let_wait(connection, node_id, waiting)
+    if batch.orphans:
+        runs.remove_runs_without_job(connection, node_id, batch.orphans)
+    flying = [each for each in batch.take_offs if each.run_id not in waiting] if waiting else batch.take_offs
+    matched = run_log.take_off(connection, node_id, sent_ms, flying) if flying else set()
+    shards = {
+        each.run_id: _make_shards(connection, zone, node_id, sent_ms, each)
+        for each in batch.broadcasts
+        if each.run_id in matched and each.run_id not in over
+    }
+    return TakenOff(matched, over, shards)
+
+
+def _make_shards(
+    connection: Connection, zone: InstallationZone, node_id: NodeId, sent_ms: int, broadcast: Broadcast
+) -> list[PendingRun]:
+    total = len(broadcast.shards) + 1
+    connection.execute(
+        update(job_log)
+        .where(job_log.c.id == broadcast.run_id)
+        .values(executor_sharding_param=f"0/{total}", broadcast_id=broadcast.run_id)
+    )
+    made = runs.insert_runs(connection, zone, broadcast.shards)
+    addresses = [
+        TakeOff(run.id, each.address, each.handler, each.route, each.instance_id)
+        for run, each in zip(made, broadcast.addresses, strict=True)
+    ]
+    if addresses:
+        run_log.take_off(connection, node_id, sent_ms, addresses)
+    return made
