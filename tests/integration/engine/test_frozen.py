@@ -35,7 +35,7 @@ async def test_a_woken_process_sends_what_is_still_its_own(live: LiveAdmin) -> N
         await executor.register()
         flight = await taken_off(live, executor)
         grow_stale(live)
-        await live.admin.engine.launcher._dispatcher.send(flight)
+        await live.admin.engine.launcher._dispatcher.send([flight])
         assert [asked.log_id for asked in executor.runs()] == [flight.run.id]
         assert live.admin.engine._context.node.is_fresh
 
@@ -46,7 +46,7 @@ async def test_a_woken_process_does_not_send_what_was_adopted(live: LiveAdmin) -
         flight = await taken_off(live, executor)
         grow_stale(live)
         await live.change_run(flight.run.id, phase="unconfirmed", owner=None, check_ms=None)
-        await live.admin.engine.launcher._dispatcher.send(flight)
+        await live.admin.engine.launcher._dispatcher.send([flight])
         assert executor.runs() == []
         run = await live.run(flight.run.id)
         assert (run.phase, run.outcome) == ("unconfirmed", None)
@@ -59,7 +59,7 @@ async def test_what_took_off_under_an_old_id_is_asked_about_however_fresh_the_ne
         flight = Flight(
             flight.run, flight.job, flight.app_name, flight.candidates, flight.heading, NodeId(flight.owner + 1000)
         )
-        await live.admin.engine.launcher._dispatcher.send(flight)
+        await live.admin.engine.launcher._dispatcher.send([flight])
         assert executor.runs() == []
 
 

@@ -62,10 +62,10 @@ async def test_runs_of_a_slow_job_queue_in_the_slow_lane_until_the_minute_ends(
     for _ in range(11):
         launcher._slow_jobs.note(JobId(7), 0.6, clock.now())
     launcher.submit([pending_run(1), pending_run(2, job_id=JobId(7)), pending_run(3)])
-    assert ([run.id for run in fast.take()], [run.id for run in slow.take()]) == ([1, 3], [2])
+    assert ([run.id for run in fast.take(9)], [run.id for run in slow.take(9)]) == ([1, 3], [2])
     await clock.advance(60)
     launcher.submit([pending_run(4, job_id=JobId(7))])
-    assert ([run.id for run in fast.take()], slow.take()) == ([4], [])
+    assert ([run.id for run in fast.take(9)], slow.take(9)) == ([4], [])
 
 
 async def test_the_hosts_clock_against_the_databases(engine: Engine, clock: FakeClock) -> None:

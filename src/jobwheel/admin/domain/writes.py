@@ -81,8 +81,12 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What a batch changed: the runs that it ended, whether a FIX_DELAY job got its next time, and whether runs that
-    waited for room are this node's now.
+    """What a batch changed.
+
+    Attributes:
+        ended: the runs that it ended.
+        rescheduled: whether a FIX_DELAY job got its next time.
+        called: whether runs that waited for room in their job's limit are this node's now.
     """
 
     ended: Sequence[Ended]

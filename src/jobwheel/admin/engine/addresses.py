@@ -10,6 +10,7 @@ from jobwheel.admin.store.database import Database
 from jobwheel.admin.store.registry import GroupAddresses
 
 _FIXED_OUT_MS = 30_000
+_FIND_EVERY_MS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +33,9 @@ class AddressBook:
         self._groups: dict[GroupId, GroupAddresses] = {}
         self._out: dict[str, int] = {}
         self._left: dict[tuple[str, str], int] = {}
-        # What is asked for each run, found anew after each change; a refresh comes each second.
+        # What is asked for each run is found anew after each change, and ten times a second.
         self._live: dict[GroupId, tuple[Candidate, ...]] = {}
+        self._found_ms = 0
 
     async def refresh(self) -> bool:
         """Read the registry anew; whether the live addresses of any group changed."""
@@ -49,20 +51,23 @@ class AddressBook:
 
     def candidates(self, group_id: GroupId) -> Sequence[Candidate]:
         """The group's live addresses, sorted; a fixed list in its own order."""
+        now_ms = self._database.now_ms()
+        if now_ms - self._found_ms >= _FIND_EVERY_MS:
+            self._live.clear()
+            self._found_ms = now_ms
         live = self._live.get(group_id)
         if live is None:
-            live = self._live[group_id] = self._find_live(group_id)
+            live = self._live[group_id] = self._find_live(group_id, now_ms)
         return live
 
     def is_candidate(self, group_id: GroupId, address: str) -> bool:
         """Whether the address may get runs at this moment."""
         return any(each.address == address for each in self.candidates(group_id))
 
-    def _find_live(self, group_id: GroupId) -> tuple[Candidate, ...]:
+    def _find_live(self, group_id: GroupId, now_ms: int) -> tuple[Candidate, ...]:
         group = self._groups.get(group_id)
         if group is None:
             return ()
-        now_ms = self._database.now_ms()
         return tuple(
             Candidate(each.address, each.instance_id, each.batch)
             for each in group.registrations

@@ -50,7 +50,7 @@ class Engine(ServiceGroup):
         clock = context.clock
         self._context = context
         self.addresses = AddressBook(context.database)
-        self.writer = RunLogWriter(context, self.wake)
+        self.writer = RunLogWriter(context, self.wake, self._feed)
         self._routers = Routers()
         self._started_s = clock.monotonic()
         dispatcher = Dispatcher(context, client, self.addresses, self.writer)
@@ -60,11 +60,11 @@ class Engine(ServiceGroup):
         self._claimer = Claimer(context.database, context.zone, clock, lambda: context.node.id, self.wheel.add, limits)
         recovery = Recovery(context, self.addresses, client, self.writer, self.launcher.is_in_flight)
         self.claims = PeriodicLoop("claimer", self._claim, _PASS_EVERY_S, clock)
+        feeder = Feeder(context, self.wheel, self.launcher.put_off_jobs)
+        self._feeding = PeriodicLoop("feeder", feeder.run_once, _PASS_EVERY_S, clock)
         self._loops = (
             PeriodicLoop("addresses", self._refresh_addresses, _PASS_EVERY_S, clock),
-            PeriodicLoop(
-                "feeder", Feeder(context, self.wheel, self.launcher.put_off_jobs).run_once, _PASS_EVERY_S, clock
-            ),
+            self._feeding,
             self.claims,
             PeriodicLoop("recovery", recovery.run_once, _PASS_EVERY_S, clock),
             PeriodicLoop("upkeep", self._upkeep, _UPKEEP_EVERY_S, clock),
@@ -137,6 +137,9 @@ class Engine(ServiceGroup):
         if self._context.clock_is_off:
             raise ClockOffError(self._context.clock_difference_s)
         return await self._claimer.run_once()
+
+    def _feed(self) -> None:
+        self._feeding.wake()
 
     def _forget(self) -> None:
         self.wheel.forget_all()

@@ -27,13 +27,15 @@ class _Entry(msgspec.Struct, frozen=True):
 class RunLogWriter(Service):
     """Two concurrent batch updates of the same rows deadlock on servers; so there is one writer for both kinds.
 
-    `rescheduled` is called after a commit that gave a FIX_DELAY job its next time.
+    `rescheduled` is called after a commit that gave a FIX_DELAY job its next time, `called` after one that made this
+    node the owner of runs that had waited for room.
     """
 
-    def __init__(self, context: EngineContext, rescheduled: Callable[[], None]) -> None:
+    def __init__(self, context: EngineContext, rescheduled: Callable[[], None], called: Callable[[], None]) -> None:
         super().__init__("run_log_writer", context.clock)
         self._context = context
         self._rescheduled = rescheduled
+        self._called = called
         self._buffer = BatchingBuffer[_Entry](
             "run_log",
             self._flush,
@@ -82,6 +84,8 @@ class RunLogWriter(Service):
         context.counters.ended(each.outcome for each in applied.ended)
         if applied.rescheduled:
             self._rescheduled()
+        if applied.called:
+            self._called()
 
     def _reject(self, entry: _Entry, error: Exception) -> None:
         log.error(

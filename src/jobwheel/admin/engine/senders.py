@@ -29,10 +29,11 @@ class Landed(Protocol):
 
 @dataclass(slots=True)
 class _Line:
-    """The runs that wait for the wire of one address, and its workers."""
+    """The runs that wait for the wire of one address, and its workers: those that have a request, and all."""
 
     address: str
     flights: deque[tuple[Lane, Flight]] = field(default_factory=deque)
+    busy: int = 0
     workers: int = 0
 
 
@@ -50,6 +51,7 @@ class Senders:
         self._lines: dict[str, _Line] = {}
         self._workers: set[asyncio.Task[None]] = set()
         self._in_flight: set[RunId] = set()
+        self._stopping = False
 
     def __len__(self) -> int:
         """How many runs are on the wire or wait for it."""
@@ -71,7 +73,8 @@ class Senders:
             self._staff(self._lines[address])
 
     async def stop(self, within_s: float) -> list[RunId]:
-        """Let what is under way land, for so long; return the runs of which nothing was written."""
+        """Let what is on the wire land, for so long; return the runs of which nothing was written."""
+        self._stopping = True
         if self._workers:
             await asyncio.wait(list(self._workers), timeout=within_s)
         workers = list(self._workers)
@@ -81,12 +84,13 @@ class Senders:
         unsent = [flight.run.id for line in self._lines.values() for _, flight in line.flights]
         self._lines.clear()
         self._in_flight.clear()
+        self._stopping = False
         return unsent
 
     def _staff(self, line: _Line) -> None:
         """As many workers as there may be requests at once."""
         in_request = _MOST_IN_REQUEST if line.flights[0][1].candidates[0].batch else 1
-        wanted = min(self._limit, -(-len(line.flights) // in_request))
+        wanted = min(self._limit, line.busy - (-len(line.flights) // in_request))
         while line.workers < wanted:
             line.workers += 1
             worker = asyncio.create_task(self._work(line))
@@ -95,12 +99,14 @@ class Senders:
 
     async def _work(self, line: _Line) -> None:
         try:
-            while line.flights:
+            while line.flights and not self._stopping:
                 lane = line.flights[0][0]
                 async with lane:
-                    flights = _next_request(line, lane)
+                    flights = [] if self._stopping else _next_request(line, lane)
                     if flights:
+                        line.busy += 1
                         await self._send(line.address, lane, flights)
+                        line.busy -= 1
         finally:
             line.workers -= 1
             if not line.workers and not line.flights:

@@ -33,9 +33,7 @@ def take_back(connection: Connection, node_id: NodeId, run_ids: Sequence[RunId])
         .values(
             phase=Phase.PENDING,
             # A shard goes to the address that it had.
-            executor_address=case(
-                (job_log.c.executor_sharding_param.is_(None), None), else_=job_log.c.executor_address
-            ),
+            executor_address=case((job_log.c.executor_sharding_param.is_not(None), job_log.c.executor_address)),
             instance_id=None,
             sent_ms=None,
         )

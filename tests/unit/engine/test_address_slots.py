@@ -1,0 +1,100 @@
+from collections.abc import Sequence
+
+from jobwheel.admin.domain.run import PendingRun
+from jobwheel.admin.engine.address_slots import AddressSlots
+from tests.support.engine_parts import pending_run
+
+DEAD = "http://10.0.0.66:9999/"
+LIVE = "http://10.0.0.7:9999/"
+
+
+def ids(runs: Sequence[PendingRun]) -> list[int]:
+    return [run.id for run in runs]
+
+
+def take_all(slots: AddressSlots, address: str, count: int) -> list[int]:
+    """Try to take a slot for runs 0 to count - 1; the ones that got one."""
+    return [n for n in range(count) if slots.take(address, pending_run(n))]
+
+
+def test_a_run_beyond_the_limit_is_parked_and_each_landing_calls_one() -> None:
+    slots = AddressSlots(1, 1000)
+    flying = take_all(slots, DEAD, 20)
+    assert flying == list(range(len(flying)))
+    assert slots.parked == 20 - len(flying)
+    first = len(flying)
+    assert ids(slots.give_back(DEAD, 1, 0.0)) == [first]
+    assert slots.take(DEAD, pending_run(first))
+    assert ids(slots.give_back(DEAD, 1, 0.0)) == [first + 1]
+    assert slots.parked == 20 - len(flying) - 2
+
+
+def test_parked_runs_are_called_a_good_number_at_once() -> None:
+    slots = AddressSlots(32, 1000)
+    flying = take_all(slots, LIVE, 500)
+    share = len(flying) // 4
+    assert [len(slots.give_back(LIVE, 1, 0.0)) for _ in range(share)] == [*([0] * (share - 1)), share]
+
+
+def test_as_many_may_be_under_way_as_land_in_a_tenth_of_a_second() -> None:
+    slots = AddressSlots(4, 100_000)
+    under_way = len(take_all(slots, LIVE, 12))
+    assert not slots.take(LIVE, pending_run(99))
+    for hundredth in range(100):
+        # All but one: an address with nothing under way is forgotten.
+        slots.give_back(LIVE, under_way - 1, hundredth / 100)
+        under_way = 1 + len(take_all(slots, LIVE, 11))
+    assert len(take_all(slots, LIVE, 500)) > 50
+    slots.slow_down(LIVE)
+    assert take_all(slots, LIVE, 1) == []
+
+
+def test_when_nothing_is_under_way_any_more_all_parked_runs_have_their_turn() -> None:
+    slots = AddressSlots(1, 1000)
+    flying = take_all(slots, DEAD, 10)
+    called = [run_id for _ in flying for run_id in ids(slots.give_back(DEAD, 1, 0.0))]
+    assert called == list(range(len(flying), 10))
+    assert slots.parked == 0
+
+
+def test_one_dead_address_takes_no_slot_of_another() -> None:
+    slots = AddressSlots(2, 1000)
+    take_all(slots, DEAD, 100)
+    assert take_all(slots, LIVE, 2) == [0, 1]
+    assert not slots.give_back(LIVE, 2, 0.0)
+
+
+def test_a_broadcast_takes_its_slots_in_any_case() -> None:
+    slots = AddressSlots(1, 1000)
+    flying = take_all(slots, LIVE, 10)
+    slots.take_more(LIVE)
+    assert slots.give_back(LIVE, 1, 0.0) == ()
+    assert len(slots.give_back(LIVE, len(flying), 0.0)) == 10 - len(flying)
+
+
+def test_parked_runs_are_bounded_and_an_address_without_them_has_its_share() -> None:
+    slots = AddressSlots(2, 10)
+    held = take_all(slots, DEAD, 6)
+    assert len(held) == 6
+    parked = 0
+    while slots.has_place(DEAD):
+        assert not slots.take(DEAD, pending_run(100 + parked))
+        parked += 1
+    assert (parked, slots.parked) == (10, 10)
+    assert not slots.is_relieved(DEAD)
+    assert slots.has_place(LIVE)
+    for n in range(8):
+        assert slots.has_place(LIVE)
+        slots.take(LIVE, pending_run(n))
+    assert not slots.has_place(LIVE)
+    for _ in range(5):
+        slots.give_back(DEAD, 1, 0.0)
+    assert slots.is_relieved(DEAD)
+
+
+def test_nothing_is_remembered_of_an_address_without_sends() -> None:
+    slots = AddressSlots(1, 1000)
+    for _ in range(3):
+        for _ in take_all(slots, DEAD, 5):
+            slots.give_back(DEAD, 1, 0.0)
+    assert slots._addresses == {}
