@@ -1,5 +1,6 @@
+import msgspec
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from jobwheel.admin.domain.group import LIVE_FOR_MS
 from jobwheel.admin.store import registry
@@ -114,6 +115,24 @@ async def test_beats_of_the_future_count_as_now(store: Store) -> None:
     await store.database.write(registry.spare_addresses, NOW_MS)
     assert await live(store, NOW_MS) == [A, B]
     assert await live(store, NOW_MS + 45_000) == []
+
+
+async def test_whether_an_address_takes_batches_is_what_its_last_beat_said(store: Store) -> None:
+    await store.group()
+    batched = msgspec.structs.replace(request_of(A), features=Features(instance="i-1", batch=True))
+    for request, expected in ((batched, True), (request_of(A, "i-2"), False), (batched, True), (request_of(A), False)):
+        await store.database.write(registry.beat, store.zone, request, NOW_MS)
+        groups = await store.database.read(registry.load_addresses, NOW_MS)
+        assert [each.batch for each in groups[0].registrations] == [expected]
+
+
+@pytest.mark.parametrize("features", ["", "{", "[]", '{"batch": 1}', '{"version": "9"}', '"batch"', "null"])
+async def test_features_that_somebody_else_wrote_announce_no_batches(store: Store, features: str) -> None:
+    await store.group()
+    await beat(store, A, instance="i-1")
+    await store.database.write(lambda c: c.execute(update(job_registry).values(features=features)))
+    groups = await store.database.read(registry.load_addresses, NOW_MS)
+    assert [(each.address, each.batch) for each in groups[0].registrations] == [(A, False)]
 
 
 @pytest.mark.parametrize("app_name", ["orders", "'); DROP TABLE xxl_job_group; --"])

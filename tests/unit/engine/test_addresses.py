@@ -4,7 +4,7 @@ import threading
 import pytest
 
 from jobwheel.admin.domain.ids import GroupId
-from jobwheel.admin.engine.addresses import AddressBook
+from jobwheel.admin.engine.addresses import AddressBook, Candidate
 from jobwheel.admin.services.registry import Registry
 from jobwheel.admin.store import Connection, registry
 from jobwheel.kernel.fake_clock import FakeClock
@@ -14,8 +14,10 @@ from tests.support.store import Store
 A, B = "http://a:9999/", "http://b:9999/"
 
 
-def request_of(address: str, app_name: str = "orders", instance: str | None = None) -> RegistryRequest:
-    features = Features(instance=instance) if instance else None
+def request_of(
+    address: str, app_name: str = "orders", instance: str | None = None, *, batch: bool = False
+) -> RegistryRequest:
+    features = Features(instance=instance, batch=batch) if instance else None
     return RegistryRequest(registry_group="EXECUTOR", registry_key=app_name, registry_value=address, features=features)
 
 
@@ -38,6 +40,14 @@ async def test_live_addresses_are_sorted_and_each_group_has_its_own(store: Store
     assert addresses(book, other_id) == ["http://c:1"]
     assert addresses(book, GroupId(4711)) == []
     assert (book.app_name(group_id), book.app_name(GroupId(4711))) == ("orders", None)
+
+
+async def test_which_addresses_take_batches(store: Store) -> None:
+    book, made = services(store)
+    group_id = await store.group()
+    await made.register(request_of(A, instance="i-1", batch=True))
+    await made.register(request_of(B, instance="i-2"))
+    assert book.candidates(group_id) == [Candidate(A, "i-1", batch=True), Candidate(B, "i-2", batch=False)]
 
 
 async def test_two_groups_of_one_app_name_are_both_fed(store: Store) -> None:

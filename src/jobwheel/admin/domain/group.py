@@ -28,12 +28,16 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """One address of an app name in the registry; `beat_ms` by the database's clock."""
+    """One address of an app name in the registry; `beat_ms` by the database's clock.
+
+    `batch`: the executor there announced that it takes many runs in one request.
+    """
 
     app_name: str
     address: str
     beat_ms: int
     instance_id: str | None
+    batch: bool = False
 
 
 LIVE_FOR_MS = 90_000

@@ -13,10 +13,11 @@ _FIXED_OUT_MS = 30_000
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An address that may get a run. `instance_id` is set for executors of ours."""
+    """An address that may get a run. `instance_id` is set for executors of ours; `batch` if it takes `/runBatch`."""
 
     address: str
     instance_id: str | None
+    batch: bool = False
 
 
 class AddressBook:
@@ -49,7 +50,7 @@ class AddressBook:
             return []
         now_ms = self._database.now_ms()
         return [
-            Candidate(each.address, each.instance_id)
+            Candidate(each.address, each.instance_id, each.batch)
             for each in group.registrations
             if self._is_live(each, now_ms, fixed=group.fixed)
         ]

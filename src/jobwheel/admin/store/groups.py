@@ -6,7 +6,7 @@ from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
 from jobwheel.admin.domain.group import AddressType, Group, Registration
 from jobwheel.admin.domain.ids import GroupId
-from jobwheel.admin.store.registry import EXECUTORS
+from jobwheel.admin.store.registry import EXECUTORS, registration
 from jobwheel.admin.store.tables import job_group, job_info, job_registry
 from jobwheel.admin.store.zone import InstallationZone
 
@@ -61,12 +61,9 @@ def list_registrations(connection: Connection, app_names: Collection[str], since
         job_registry.c.registry_key.in_(app_names),
         job_registry.c.beat_ms > since_ms,
     )
-    rows = [
-        Registration(row.registry_key, row.registry_value, row.beat_ms, row.instance_id)
-        for row in connection.execute(query)
-    ]
+    found = [registration(row) for row in connection.execute(query)]
     # Here, since databases sort texts each in its own way.
-    return sorted(rows, key=lambda row: (row.app_name, row.address))
+    return sorted(found, key=lambda each: (each.app_name, each.address))
 
 
 def _values(zone: InstallationZone, group: Group) -> dict[str, object]:

@@ -30,6 +30,12 @@ class GroupAddresses:
     registrations: tuple[Registration, ...]
 
 
+class _Abilities(msgspec.Struct):
+    """What the engine must know of the column `features`."""
+
+    batch: bool = False
+
+
 def beat(connection: Connection, zone: InstallationZone, request: RegistryRequest, now_ms: int) -> bool:
     """Note an executor's beat; True if the address was not live before, or another process has it now.
 
@@ -88,6 +94,12 @@ def has_group(connection: Connection, app_name: str) -> bool:
     return connection.execute(select(job_group.c.id).where(job_group.c.app_name == app_name)).first() is not None
 
 
+def registration(row: Row[*tuple[Any, ...]]) -> Registration:
+    """A row of the registry."""
+    batch = row.features is not None and _takes_batches(row.features)
+    return Registration(row.registry_key, row.registry_value, row.beat_ms, row.instance_id, batch)
+
+
 def load_addresses(connection: Connection, now_ms: int) -> list[GroupAddresses]:
     """The addresses of every group, sorted (a fixed list in its own order)."""
     live: dict[str, list[Registration]] = {}
@@ -97,9 +109,7 @@ def load_addresses(connection: Connection, now_ms: int) -> list[GroupAddresses]:
         )
     )
     for row in rows:
-        live.setdefault(row.registry_key, []).append(
-            Registration(row.registry_key, row.registry_value, row.beat_ms, row.instance_id)
-        )
+        live.setdefault(row.registry_key, []).append(registration(row))
     return [_group_addresses(row, live.get(row.app_name, [])) for row in connection.execute(select(job_group))]
 
 
@@ -109,7 +119,7 @@ def store_address_lists(connection: Connection, zone: InstallationZone, now_ms: 
     for group in load_addresses(connection, now_ms):
         if group.fixed:
             continue
-        text = ",".join(registration.address for registration in group.registrations) or None
+        text = ",".join(each.address for each in group.registrations) or None
         result = connection.execute(
             update(job_group)
             .where(job_group.c.id == group.group_id, job_group.c.address_list.is_distinct_from(text))
@@ -129,10 +139,18 @@ def _group_addresses(row: Row[*tuple[Any, ...]], live: list[Registration]) -> Gr
     fixed = row.address_type == AddressType.FIXED
     if fixed:
         listed = [address.strip() for address in (row.address_list or "").split(",")]
-        registrations = [Registration(row.app_name, address, 0, None) for address in listed if address]
+        registrations = [Registration(row.app_name, address, 0, None, batch=False) for address in listed if address]
     else:
-        registrations = sorted(live, key=lambda registration: registration.address)
+        registrations = sorted(live, key=lambda each: each.address)
     return GroupAddresses(GroupId(row.id), row.app_name, fixed, tuple(registrations))
+
+
+def _takes_batches(features: str) -> bool:
+    try:
+        return msgspec.json.decode(features, type=_Abilities).batch
+    except msgspec.DecodeError:
+        # Not as `beat` writes it. Whoever is there still takes runs one by one.
+        return False
 
 
 def _is(request: RegistryRequest) -> ColumnElement[bool]:
