@@ -5,7 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from jobwheel.wire.batch import decode_batch, decode_batch_reply, encode_batch, encode_batch_reply
 from jobwheel.wire.codec import decode, decode_envelope, encode, encode_envelope, envelope_value
 from jobwheel.wire.dialects import (
     RUN_PATH,
@@ -43,6 +45,15 @@ TRIGGER = TriggerRequest(
     glue_updatetime=1795000000000,
     broadcast_index=0,
     broadcast_total=1,
+)
+RESEND = replace(
+    TRIGGER,
+    scheduled_time=1795651200000,
+    trigger_type="CRON",
+    attempt=2,
+    resend=True,
+    instance=INSTANCE,
+    parent=Parent(90001, "done"),
 )
 REGISTRY = RegistryRequest(
     registry_group="EXECUTOR", registry_key="billing", registry_value="http://10.0.0.7:9999/"
@@ -123,17 +134,8 @@ def test_envelopes(dialect: Dialect) -> None:
 
 
 def test_extensions_of_ours() -> None:
-    resend = TriggerRequest(
-        **{name: getattr(TRIGGER, name) for name in TRIGGER.__struct_fields__[:12]},
-        scheduled_time=1795651200000,
-        trigger_type="CRON",
-        attempt=2,
-        resend=True,
-        instance=INSTANCE,
-        parent=Parent(90001, "done"),
-    )
-    assert same(encode(resend), golden("ours/trigger_resend.json"))
-    assert decode(golden("ours/trigger_resend.json"), TriggerRequest) == resend
+    assert same(encode(RESEND), golden("ours/trigger_resend.json"))
+    assert decode(golden("ours/trigger_resend.json"), TriggerRequest) == RESEND
     registry = RegistryRequest(
         registry_group="EXECUTOR",
         registry_key="billing",
@@ -146,6 +148,22 @@ def test_extensions_of_ours() -> None:
     assert same(refusal, golden("ours/envelope_refusal.json"))
     envelope = decode_envelope(golden("ours/envelope_refusal.json"))
     assert (envelope.code, envelope.instance, envelope.reason) == (500, INSTANCE, "stopping")
+
+
+def test_a_batch_and_its_reply() -> None:
+    first = replace(TRIGGER, scheduled_time=1795651200000, trigger_type="CRON", attempt=1)
+    assert same(encode_batch([first, RESEND]), golden("ours/batch_request.json"))
+    assert decode_batch(golden("ours/batch_request.json")) == [first, RESEND]
+    known = "run 90072 is known here already"
+    envelopes = [
+        encode_envelope(200, instance=INSTANCE),
+        encode_envelope(500, known, instance=INSTANCE, reason=Reason.REPEATED),
+        encode_envelope(500, "logId: is missing", instance=INSTANCE),
+    ]
+    assert same(encode_batch_reply(envelopes, instance=INSTANCE), golden("ours/batch_reply.json"))
+    reply = decode_envelope(golden("ours/batch_reply.json"))
+    assert reply.ok
+    assert decode_batch_reply(reply, 3) == [decode_envelope(envelope) for envelope in envelopes]
 
 
 @pytest.mark.parametrize(

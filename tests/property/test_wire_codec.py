@@ -1,11 +1,14 @@
 import contextlib
 import json
+import re
 from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec import UNSET
 
+from jobwheel.wire.batch import decode_batch, decode_batch_reply, encode_batch, encode_batch_reply
 from jobwheel.wire.codec import decode, decode_envelope, encode, encode_envelope, envelope_value
 from jobwheel.wire.dialects import decode_callbacks, decode_log_query, encode_callbacks, encode_log_query
 from jobwheel.wire.errors import MalformedMessageError
@@ -16,6 +19,8 @@ from jobwheel.wire.messages import (
     JobQuery,
     LogPage,
     LogQuery,
+    Parent,
+    Reason,
     RegistryRequest,
     Result,
     TriggerRequest,
@@ -36,6 +41,19 @@ FIELDS = [
     "callbackList", "code", "msg", "content", "data", "registryGroup", "registryKey", "registryValue", "features",
     "executorParams", "executorTimeout", "parent", "resend", "instance", "attempt",
 ]  # fmt: skip
+RUNS = st.builds(
+    TriggerRequest,
+    job_id=INT64,
+    log_id=INT64,
+    executor_params=st.none() | TEXT,
+    executor_timeout=INT32,
+    attempt=st.just(UNSET) | INT32,
+    resend=st.just(UNSET) | st.booleans(),
+    parent=st.just(UNSET) | st.builds(Parent, log_id=INT64, handle_msg=st.none() | TEXT),
+)
+ENVELOPES = st.builds(
+    encode_envelope, INT32, st.none() | ANY_TEXT, instance=st.none() | TEXT, reason=st.none() | st.sampled_from(Reason)
+)
 NEARLY = st.dictionaries(st.sampled_from(FIELDS), JSON | INT64 | st.none())
 TYPES: list[type[Any]] = [TriggerRequest, JobQuery, RegistryRequest, Envelope, LogPage]
 
@@ -45,11 +63,38 @@ def decode_everything(body: bytes) -> None:
     for message_type in TYPES:
         with contextlib.suppress(MalformedMessageError):
             decode(body, message_type)
-    for decoder in (decode_callbacks, decode_log_query):
+    for decoder in (decode_callbacks, decode_log_query, decode_batch):
         with contextlib.suppress(MalformedMessageError):
             decoder(body)
     with contextlib.suppress(MalformedMessageError):
         envelope_value(decode_envelope(body), LogPage)
+    with contextlib.suppress(MalformedMessageError):
+        decode_batch_reply(decode_envelope(body), 1)
+
+
+@given(st.lists(RUNS, max_size=5))
+def test_runs_come_back_from_a_batch_as_they_went(requests: list[TriggerRequest]) -> None:
+    assert decode_batch(encode_batch(requests)) == requests
+
+
+@given(st.lists(ENVELOPES, max_size=5), st.integers(0, 6))
+def test_the_answers_to_a_batch_come_back_in_their_order_and_number(envelopes: list[bytes], count: int) -> None:
+    reply = decode_envelope(encode_batch_reply(envelopes, instance="i-1"))
+    if count == len(envelopes):
+        assert decode_batch_reply(reply, count) == [decode_envelope(envelope) for envelope in envelopes]
+    else:
+        with pytest.raises(MalformedMessageError, match=rf"expected {count} envelopes, got {len(envelopes)}"):
+            decode_batch_reply(reply, count)
+
+
+@given(st.lists(RUNS.map(encode) | (JSON | NEARLY).map(lambda value: json.dumps(value).encode()), max_size=6))
+def test_each_run_of_a_batch_is_judged_as_if_it_came_alone(items: list[bytes]) -> None:
+    for item, judged in zip(items, decode_batch(b"[" + b",".join(items) + b"]"), strict=True):
+        if isinstance(judged, MalformedMessageError):
+            with pytest.raises(MalformedMessageError, match=re.escape(judged.message)):
+                decode(item, TriggerRequest)
+        else:
+            assert judged == decode(item, TriggerRequest)
 
 
 @given(RESULTS, st.sampled_from(Dialect))

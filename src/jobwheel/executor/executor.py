@@ -16,12 +16,13 @@ from jobwheel.executor.server import ExecutorApp
 from jobwheel.executor.settings import ExecutorSettings, resolve
 from jobwheel.kernel.clock import Clock, SystemClock
 from jobwheel.kernel.logging import configure, get_logger
+from jobwheel.wire.batch import BATCH_PATH
 
 log = get_logger(__name__)
 
 Function = TypeVar("Function", bound=HandlerFunction)
 
-_PATHS = ("/beat", "/idleBeat", "/run", "/trigger", "/log")
+_PATHS = ("/beat", "/idleBeat", "/run", "/trigger", BATCH_PATH, "/log")
 
 
 class Executor:

@@ -1,6 +1,9 @@
 """Says yes or no to runs."""
 
+import asyncio
 import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import msgspec
@@ -10,7 +13,10 @@ from jobwheel.executor.handlers import HandlerTable
 from jobwheel.executor.ledger import RunLedger
 from jobwheel.executor.run_log import RunLogFolder
 from jobwheel.executor.workers import AcceptedRun, WorkerPool
+from jobwheel.kernel.logging import get_logger
 from jobwheel.wire.messages import Reason, TriggerRequest
+
+log = get_logger(__name__)
 
 BEAN = "BEAN"
 SERIAL_EXECUTION = "SERIAL_EXECUTION"
@@ -41,16 +47,41 @@ class RunGate:
         self._pool = pool
         self._lock = threading.Lock()
         self._closed = False
+        # A thread of its own: those of the loop may all be busy, with long logs or with what the application does.
+        self._batches = ThreadPoolExecutor(1, "jobwheel-batches")
 
     def close(self) -> None:
         """Accept nothing any more. When this returns, everything accepted is in its queue."""
         with self._lock:
             self._closed = True
+        self._batches.shutdown(wait=False)
 
     def submit(self, request: TriggerRequest) -> Refusal | None:
         """Queue the run; None means accepted."""
         with self._lock:
             return self._known(request) or self._unwilling(request) or self._accept(request)
+
+    async def submit_all(self, requests: Sequence[TriggerRequest]) -> list[Refusal | None]:
+        """Queue runs in their order, apart from the event loop: making many files takes a while.
+
+        The lock is taken for each anew, so that single runs need not wait for all of them. Never raises: whoever asks
+        must hear of those that were accepted.
+        """
+        if self._closed:
+            # All but those that are known are refused, for which there is nothing to make.
+            return self._submit_each(requests)
+        return await asyncio.get_running_loop().run_in_executor(self._batches, self._submit_each, requests)
+
+    def _submit_each(self, requests: Sequence[TriggerRequest]) -> list[Refusal | None]:
+        return [self._submit_safely(request) for request in requests]
+
+    def _submit_safely(self, request: TriggerRequest) -> Refusal | None:
+        try:
+            return self.submit(request)
+        except Exception as error:
+            # A fault of ours; the runs before this one are accepted, and those behind it are judged as well.
+            log.exception("gate.run_not_judged", job_id=request.job_id, log_id=request.log_id)
+            return Refusal(f"the run failed here: {type(error).__name__}; the log has the details")
 
     def _known(self, request: TriggerRequest) -> Refusal | None:
         """The order matters: a run that is known must never look like one that did not begin."""

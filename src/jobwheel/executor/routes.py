@@ -3,12 +3,13 @@
 import asyncio
 from collections.abc import Mapping
 
-from jobwheel.executor.gate import RunGate
+from jobwheel.executor.gate import Refusal, RunGate
 from jobwheel.executor.ledger import RunLedger
 from jobwheel.executor.log_reader import RunLogReader, missing_page
 from jobwheel.executor.run_log import RunLogFolder, is_storable
 from jobwheel.executor.workers import WorkerPool
 from jobwheel.kernel.logging import get_logger
+from jobwheel.wire.batch import BATCH_PATH, decode_batch, encode_batch_reply
 from jobwheel.wire.codec import decode, encode_envelope
 from jobwheel.wire.dialects import decode_log_query
 from jobwheel.wire.errors import MalformedMessageError
@@ -49,6 +50,7 @@ class ExecutorRoutes:
         self._ledger = ledger
         self._folder = folder
         self._reader = RunLogReader()
+        self._success = encode_envelope(SUCCESS, instance=instance)
 
     def table(self) -> Mapping[str, Handler]:
         """The handlers by path, each behind the token check."""
@@ -58,6 +60,7 @@ class ExecutorRoutes:
             "/idleBeat": self._guarded(self.idle_beat),
             "/run": run,
             "/trigger": run,
+            BATCH_PATH: self._guarded(self.run_batch),
             "/log": self._guarded(self.log),
         }
 
@@ -69,26 +72,41 @@ class ExecutorRoutes:
             try:
                 return await handler(request)
             except MalformedMessageError as error:
-                log.warning("executor.malformed_request", path=request.path, client=request.client, error=error.message)
-                return encode_envelope(FAILURE, error.message, instance=self._instance)
+                return self._malformed(request, error)
 
         return guarded
 
+    def _malformed(self, request: WireRequest, error: MalformedMessageError) -> bytes:
+        log.warning("executor.malformed_request", path=request.path, client=request.client, error=error.message)
+        return encode_envelope(FAILURE, error.message, instance=self._instance)
+
     async def beat(self, _: WireRequest) -> bytes:
-        return encode_envelope(SUCCESS, instance=self._instance)
+        return self._success
 
     async def idle_beat(self, request: WireRequest) -> bytes:
         job_id = decode(request.body, JobQuery).job_id
         if self._pool.is_idle(job_id):
-            return encode_envelope(SUCCESS, instance=self._instance)
+            return self._success
         return encode_envelope(FAILURE, f"job {job_id} is running or queued here", instance=self._instance)
 
     async def run(self, request: WireRequest) -> bytes:
         trigger = decode(request.body, TriggerRequest)
         _check_run(trigger.log_id, trigger.log_date_time)
-        refusal = self._gate.submit(trigger)
+        return self._reply(trigger, self._gate.submit(trigger))
+
+    async def run_batch(self, request: WireRequest) -> bytes:
+        """Each run is answered as if it came alone. A reply of another code: none of them was taken."""
+        items = [_checked(item) for item in decode_batch(request.body)]
+        triggers = [item for item in items if isinstance(item, TriggerRequest)]
+        replies = map(self._reply, triggers, await self._gate.submit_all(triggers))
+        envelopes = [
+            next(replies) if isinstance(item, TriggerRequest) else self._malformed(request, item) for item in items
+        ]
+        return encode_batch_reply(envelopes, instance=self._instance)
+
+    def _reply(self, trigger: TriggerRequest, refusal: Refusal | None) -> bytes:
         if refusal is None:
-            return encode_envelope(SUCCESS, instance=self._instance)
+            return self._success
         log.info("run.refused", job_id=trigger.job_id, log_id=trigger.log_id, reason=refusal.message)
         return encode_envelope(FAILURE, refusal.message, instance=self._instance, reason=refusal.reason)
 
@@ -109,6 +127,15 @@ class ExecutorRoutes:
             return self._reader.read(path, query.from_line, over=over)
         except FileNotFoundError:
             return missing_page(query.from_line, query.log_id)
+
+
+def _checked(item: TriggerRequest | MalformedMessageError) -> TriggerRequest | MalformedMessageError:
+    if isinstance(item, TriggerRequest):
+        try:
+            _check_run(item.log_id, item.log_date_time)
+        except MalformedMessageError as error:
+            return error
+    return item
 
 
 def _check_run(log_id: int, log_date_time: int) -> None:

@@ -72,6 +72,7 @@ class ExecutorRuntime(Service):
         return Features(
             instance=self.instance,
             version=__version__,
+            batch=True,
             draining=self._draining,
             running=self._pool.running,
             queued=self._pool.queued,

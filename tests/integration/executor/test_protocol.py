@@ -12,7 +12,7 @@ from tests.integration.executor.conftest import MakeExecutor
 from tests.support.executor_peer import DATE_MS, ExecutorPeer
 
 TOKEN = "wheel-Qx7-made-up"
-PATHS = ["/beat", "/idleBeat", "/run", "/trigger", "/log"]
+PATHS = ["/beat", "/idleBeat", "/run", "/trigger", "/runBatch", "/log"]
 
 
 class Bench:

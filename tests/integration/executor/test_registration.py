@@ -27,7 +27,7 @@ def test_a_started_executor_is_registered_and_a_stopped_one_removed(
     assert features.pop("version")
     assert features == {
         "instance": executor.instance,
-        "batch": False,
+        "batch": True,
         "killByLog": False,
         "status": False,
         "draining": False,

@@ -2,6 +2,9 @@ import contextlib
 import threading
 from pathlib import Path
 
+import msgspec
+import pytest
+
 from jobwheel.executor.gate import Refusal, RunGate
 from jobwheel.executor.handlers import HandlerTable
 from jobwheel.executor.ledger import RunLedger
@@ -71,6 +74,67 @@ def test_a_run_that_gets_no_thread_is_refused_and_leaves_no_trace(tmp_path: Path
     assert folder.find(1, 1000) is None
     pool.out_of_threads = False
     assert gate.submit(REQUEST) is None
+
+
+def requests_of(*log_ids: int) -> list[TriggerRequest]:
+    return [msgspec.structs.replace(REQUEST, log_id=log_id) for log_id in log_ids]
+
+
+def reasons(refusals: list[Refusal | None]) -> list[Reason | None]:
+    return [None if refusal is None else refusal.reason for refusal in refusals]
+
+
+async def test_a_batch_keeps_its_order_and_runs_a_repeat_in_it_once(tmp_path: Path) -> None:
+    pool = Pool()
+    gate = new_gate(RunLogFolder(tmp_path, SystemClock()), pool)
+    refusals = await gate.submit_all(requests_of(3, 1, 3, 2))
+    assert reasons(refusals) == [None, None, Reason.REPEATED, None]
+    assert [run.request.log_id for run in pool.taken] == [3, 1, 2]
+    assert reasons(await gate.submit_all(requests_of(1, 4))) == [Reason.REPEATED, None]
+    gate.close()
+
+
+async def test_the_files_of_a_batch_are_made_apart_from_the_event_loop(tmp_path: Path) -> None:
+    threads: set[int] = set()
+
+    class Watched(RunLogFolder):
+        def create(self, log_id: int, log_date_time: int) -> RunLog:
+            threads.add(threading.get_ident())
+            return super().create(log_id, log_date_time)
+
+    gate = new_gate(Watched(tmp_path, SystemClock()), Pool())
+    for first in (1, 4):
+        await gate.submit_all(requests_of(first, first + 1, first + 2))
+    assert len(threads) == 1
+    assert threading.get_ident() not in threads
+    gate.close()
+
+
+async def test_a_fault_of_ours_at_one_run_of_a_batch_spoils_no_other(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Faulty(RunLogFolder):
+        def create(self, log_id: int, log_date_time: int) -> RunLog:
+            if log_id == 2:
+                raise ZeroDivisionError
+            return super().create(log_id, log_date_time)
+
+    pool = Pool()
+    gate = new_gate(Faulty(tmp_path, SystemClock()), pool)
+    first, second, third = await gate.submit_all(requests_of(1, 2, 3))
+    assert (first, third) == (None, None)
+    assert second is not None
+    assert second.message == "the run failed here: ZeroDivisionError; the log has the details"
+    assert [run.request.log_id for run in pool.taken] == [1, 3]
+    gate.close()
+
+
+async def test_a_closed_gate_judges_a_batch_run_by_run(tmp_path: Path) -> None:
+    gate = new_gate(RunLogFolder(tmp_path, SystemClock()), Pool())
+    await gate.submit_all(requests_of(1))
+    gate.close()
+    gate.close()
+    assert reasons(await gate.submit_all(requests_of(1, 2))) == [Reason.REPEATED, Reason.STOPPING]
 
 
 def test_a_closed_gate_knows_what_it_took(tmp_path: Path) -> None:

@@ -1,16 +1,20 @@
 """The admin's side of the executor API: what an answer means, and which dialect an address speaks."""
 
+import asyncio
+from collections.abc import Sequence
 from enum import Enum, auto
 
 import msgspec
 
 from jobwheel.kernel.secret import Secret
+from jobwheel.wire.batch import BATCH_PATH, MOST_IN_BATCH, decode_batch_reply, encode_batch
 from jobwheel.wire.client import WireClient, WireReply, join_url
 from jobwheel.wire.codec import decode_envelope, encode, envelope_value
 from jobwheel.wire.dialects import RUN_PATH, encode_log_query
 from jobwheel.wire.errors import MalformedMessageError, UncertainError, UnreachableError
 from jobwheel.wire.messages import (
     APP_NAME_HEADER,
+    MAX_BODY_BYTES,
     TOKEN_HEADER,
     Dialect,
     Envelope,
@@ -23,6 +27,7 @@ from jobwheel.wire.messages import (
 
 _GATEWAY_STATUSES = (502, 503, 504)
 _MOST_LEARNT = 10_000
+_SINGLY_AT_ONCE = 32
 
 
 class AnswerKind(Enum):
@@ -79,6 +84,51 @@ class ExecutorClient:
             return Answer(AnswerKind.UNCONFIRMED, 500, error.reason)
         return _answer(reply)
 
+    async def run_batch(self, address: str, app_name: str, requests: Sequence[TriggerRequest]) -> list[Answer]:
+        """Send runs in one request, and say of each, in their order, what became of it. Never raises, as `run`.
+
+        An address that turns out not to know batches gets them one by one. What is too large for one request goes in
+        several at once, and then the executor may queue the runs of one job in another order than theirs.
+        """
+        if not requests:
+            return []
+        body = encode_batch(requests)
+        if len(requests) > MOST_IN_BATCH or (len(requests) > 1 and len(body) > MAX_BODY_BYTES):
+            half = len(requests) // 2
+            parts = (self.run_batch(address, app_name, part) for part in (requests[:half], requests[half:]))
+            return [answer for answers in await asyncio.gather(*parts) for answer in answers]
+        return await self._send_batch(address, app_name, requests, body)
+
+    async def _send_batch(
+        self, address: str, app_name: str, requests: Sequence[TriggerRequest], body: bytes
+    ) -> list[Answer]:
+        began_s = self._wire.clock.monotonic()
+        try:
+            reply = await self._post(address, BATCH_PATH, app_name, body)
+        except UnreachableError as error:
+            return _all(requests, Answer(AnswerKind.UNREACHABLE, 500, error.reason))
+        except UncertainError as error:
+            return _all(requests, Answer(AnswerKind.UNCONFIRMED, 500, error.reason))
+        if _knows_no_batches(reply):
+            return await self._run_singly(address, app_name, requests, began_s + self._timeout_s)
+        return _batch_answers(reply, requests)
+
+    async def _run_singly(
+        self, address: str, app_name: str, requests: Sequence[TriggerRequest], until_s: float
+    ) -> list[Answer]:
+        """Send runs one by one, some at once, begun before `until_s` by the monotonic clock.
+
+        Bounded, since the caller saw before the first that the runs are its own: later, others may have them.
+        """
+        answers: list[Answer] = []
+        while len(answers) < len(requests):
+            if self._wire.clock.monotonic() > until_s:
+                not_sent = Answer(AnswerKind.UNREACHABLE, 500, "not sent: the runs before it took too long")
+                return answers + _all(requests[len(answers) :], not_sent)
+            part = requests[len(answers) : len(answers) + _SINGLY_AT_ONCE]
+            answers += await asyncio.gather(*(self.run(address, app_name, request) for request in part))
+        return answers
+
     def _learn(self, address: str, dialect: Dialect) -> None:
         if dialect is Dialect.B:
             self._newer.discard(address)
@@ -123,17 +173,59 @@ def _unknown_path(reply: WireReply, path: str) -> bool:
     return f"uri-mapping({path}) not found".encode() in reply.body
 
 
-def _answer(reply: WireReply) -> Answer:
-    if reply.status in _GATEWAY_STATUSES:
-        # Whatever it says, a proxy says it: the executor behind it may have taken the run.
-        return Answer(AnswerKind.UNCONFIRMED, 500, f"a proxy answered HTTP {reply.status}")
+def _knows_no_batches(reply: WireReply) -> bool:
+    if reply.status in (404, 405):
+        return True
     try:
         envelope = decode_envelope(reply.body)
+    except MalformedMessageError:
+        return False
+    # In the reply's own message alone: what it carries may quote anything, and then runs were taken.
+    return not envelope.ok and f"uri-mapping({BATCH_PATH}) not found" in (envelope.msg or "")
+
+
+def _all(requests: Sequence[TriggerRequest], answer: Answer) -> list[Answer]:
+    return [answer] * len(requests)
+
+
+def _batch_answers(reply: WireReply, requests: Sequence[TriggerRequest]) -> list[Answer]:
+    if reply.status in _GATEWAY_STATUSES:
+        return _all(requests, _of_a_proxy(reply))
+    try:
+        envelope = decode_envelope(reply.body)
+        if not envelope.ok:
+            # Refused as a whole: an executor of ours has taken none of them.
+            return _all(requests, _of_envelope(envelope))
+        items = decode_batch_reply(envelope, len(requests))
+    except MalformedMessageError as error:
+        return _all(requests, _unreadable(reply, error))
+    return [
+        _unreadable(reply, item) if isinstance(item, MalformedMessageError) else _of_envelope(item) for item in items
+    ]
+
+
+def _answer(reply: WireReply) -> Answer:
+    if reply.status in _GATEWAY_STATUSES:
+        return _of_a_proxy(reply)
+    try:
+        return _of_envelope(decode_envelope(reply.body))
     except MalformedMessageError as error:
         if reply.status in (404, 405):
             return Answer(AnswerKind.REJECTED, 500, f"HTTP {reply.status}: it knows neither /run nor /trigger")
-        # A proxy's page, or half an answer: the executor behind it may have taken the run.
-        return Answer(AnswerKind.UNCONFIRMED, 500, f"unreadable answer (HTTP {reply.status}): {error.message}")
+        return _unreadable(reply, error)
+
+
+def _of_a_proxy(reply: WireReply) -> Answer:
+    # Whatever it says, a proxy says it: the executor behind it may have taken the run.
+    return Answer(AnswerKind.UNCONFIRMED, 500, f"a proxy answered HTTP {reply.status}")
+
+
+def _unreadable(reply: WireReply, error: MalformedMessageError) -> Answer:
+    # A proxy's page, or half an answer: the executor behind it may have taken the run.
+    return Answer(AnswerKind.UNCONFIRMED, 500, f"unreadable answer (HTTP {reply.status}): {error.message}")
+
+
+def _of_envelope(envelope: Envelope) -> Answer:
     return Answer(_kind(envelope), envelope.code, envelope.msg or "", envelope.instance, envelope.reason)
 
 
