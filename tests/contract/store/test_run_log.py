@@ -45,7 +45,7 @@ async def test_accepted_and_settled(store: Store) -> None:
     )
     assert (row["trigger_code"], row["handle_code"]) == (0, 0)
     applied = await store.apply(node, result(run_id))
-    assert applied.ended == [Ended(JobId(3), Outcome.SUCCEEDED, ENDED_MS)]
+    assert applied.ended == [Ended(run_id, JobId(3), Outcome.SUCCEEDED, ENDED_MS)]
     row = await store.run_row(run_id)
     assert (row["phase"], row["outcome"], row["trigger_code"], row["handle_code"]) == (None, "succeeded", 200, 200)
     assert (row["handle_msg"], row["trigger_msg"], row["ended_ms"]) == ("done", "accepted\n", ENDED_MS)

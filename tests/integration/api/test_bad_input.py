@@ -94,7 +94,8 @@ WRONG_FIELDS: list[tuple[dict[str, Any], str, str, str]] = [
     ({"pause_windows": [{**WINDOW, "remark": "x" * 129}]}, "pause_windows[0].remark", "invalid", "at most 128"),
     ({"pause_windows": [{**WINDOW, "remark": "a\n"}]}, "pause_windows[0].remark", "invalid", "U+000A"),
     ({"pause_windows": [WINDOW] * 101}, "pause_windows", "invalid", "at most 100"),
-    ({"run_limit": 1}, "run_limit", "not_supported_yet", "1"),
+    ({"run_limit": 0}, "run_limit", "invalid", "from 1 to"),
+    ({"run_limit_overflow": "DROP"}, "run_limit_overflow", "invalid", "WAIT"),
     ({"colour": "red"}, "colour", "invalid", "is not known here"),
     ({"id": 7}, "id", "invalid", "is not known here"),
 ]

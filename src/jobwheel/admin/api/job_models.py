@@ -8,7 +8,7 @@ from jobwheel.admin.api.instants import from_text, to_text
 from jobwheel.admin.api.models import Body, Id, PageQuery, PatchBody, Query, one_of
 from jobwheel.admin.domain.event import Event
 from jobwheel.admin.domain.job import Job, PauseWindow
-from jobwheel.admin.domain.policies import MisfireStrategy
+from jobwheel.admin.domain.policies import MisfireStrategy, RunLimitOverflow
 from jobwheel.admin.services.job_input import (
     SUPPORTED_BLOCKS,
     SUPPORTED_GLUE_TYPES,
@@ -39,7 +39,9 @@ class PauseWindowBody(Body):
 class JobFields(Body):
     """What may be said about a job. `time_zone` null = the installation's; `anchor_at` is for FIX_RATE alone.
 
-    The schedule plans from `valid_from` on and before `valid_until` (null = no bound), and not in `pause_windows`.
+    The schedule plans from `valid_from` on and before `valid_until` (null = no bound), and not in `pause_windows`. At
+    most `run_limit` runs are under way at once in the whole cluster (null = no limit); those over it WAIT for one to
+    end, or are ended at once (DISCARD).
     """
 
     group_id: Id = 0
@@ -64,6 +66,8 @@ class JobFields(Body):
     valid_from: str | None = None
     valid_until: str | None = None
     pause_windows: list[PauseWindowBody] = Field(default_factory=list)
+    run_limit: int | None = None
+    run_limit_overflow: Annotated[str, one_of(RunLimitOverflow)] = "WAIT"
 
     def given(self) -> dict[str, Any]:
         """The fields that are given, as the use cases name them."""
@@ -156,6 +160,8 @@ class JobModel(BaseModel):
     valid_from: str | None
     valid_until: str | None
     pause_windows: list[PauseWindowModel]
+    run_limit: int | None
+    run_limit_overflow: str
     status: Status
     last_planned_at: str | None
     next_planned_at: str | None
@@ -214,6 +220,8 @@ def job_model(job: Job) -> JobModel:
             PauseWindowModel(from_=to_text(each.from_ms), until=to_text(each.until_ms), remark=each.remark)
             for each in settings.pause_windows
         ],
+        run_limit=settings.run_limit,
+        run_limit_overflow=settings.run_limit_overflow,
         status="running" if job.running else "stopped",
         last_planned_at=to_text(job.last_ms),
         next_planned_at=to_text(planned_next_ms(job)),

@@ -51,6 +51,9 @@ class RunModel(BaseModel):
     trigger_message: str | None
     handle_code: int
     handle_message: str | None
+    shard_index: int | None
+    shard_total: int | None
+    broadcast_id: int | None
 
 
 class LogModel(BaseModel):
@@ -85,4 +88,7 @@ def run_model(run: Run) -> RunModel:
         trigger_message=run.trigger_message,
         handle_code=run.handle_code,
         handle_message=run.handle_message,
+        shard_index=None if run.shard is None else run.shard.index,
+        shard_total=None if run.shard is None else run.shard.total,
+        broadcast_id=run.broadcast_id,
     )

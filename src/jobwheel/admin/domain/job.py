@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import msgspec
 
 from jobwheel.admin.domain.ids import GroupId, JobId
-from jobwheel.admin.domain.policies import BlockStrategy, GlueType, MisfireStrategy, RouteStrategy
+from jobwheel.admin.domain.policies import BlockStrategy, GlueType, MisfireStrategy, RouteStrategy, RunLimitOverflow
 from jobwheel.schedule import ScheduleType, Window, closed_times
 
 
@@ -23,7 +23,8 @@ class JobSettings:
     """What a person sets. `time_zone` None means the installation's; times are epoch milliseconds.
 
     `valid_from_ms` is the first millisecond in which the schedule may plan, `valid_until_ms` the first in which it may
-    not any more; None = no bound. `pause_windows` are in order.
+    not any more; None = no bound. `pause_windows` are in order. At most `run_limit` runs are under way at once in
+    the whole cluster; None = as many as come.
     """
 
     group_id: GroupId
@@ -48,6 +49,8 @@ class JobSettings:
     valid_from_ms: int | None = None
     valid_until_ms: int | None = None
     pause_windows: tuple[PauseWindow, ...] = ()
+    run_limit: int | None = None
+    run_limit_overflow: RunLimitOverflow = RunLimitOverflow.WAIT
 
     @property
     def closed_times(self) -> tuple[Window, ...]:

@@ -155,3 +155,5 @@ class Run:
     trigger_message: str | None
     handle_code: int
     handle_message: str | None
+    shard: Shard | None = None
+    broadcast_id: RunId | None = None

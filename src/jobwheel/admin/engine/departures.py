@@ -1,11 +1,12 @@
 """Where each run of a batch goes: to which addresses, in which order, or nowhere."""
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
-from jobwheel.admin.domain.ids import JobId, RunId
+from jobwheel.admin.domain.ids import JobId
 from jobwheel.admin.domain.job import DispatchJob
 from jobwheel.admin.domain.policies import RouteStrategy, RunLimitOverflow
 from jobwheel.admin.domain.run import NewRun, PendingRun, Shard
@@ -16,6 +17,7 @@ from jobwheel.admin.engine.context import EngineContext
 from jobwheel.admin.engine.dispatcher import Flight
 from jobwheel.admin.engine.routing import Chosen, Routers, UnknownStrategyError
 from jobwheel.admin.store import take_off
+from jobwheel.admin.store.limits import Turn
 
 
 class Answers(msgspec.Struct, frozen=True):
@@ -92,19 +94,13 @@ class Departures:
     def batch(self) -> take_off.Batch:
         """What the database is told."""
         flights = self.all_flights()
-        limited: dict[JobId, list[RunId]] = {}
-        discarding = set()
-        for flight in flights:
-            if flight.job.run_limit is not None:
-                limited.setdefault(flight.job.id, []).append(flight.run.id)
-                if flight.job.run_limit_overflow == RunLimitOverflow.DISCARD:
-                    discarding.add(flight.job.id)
+        limited, discarding = _limits(flights)
         take_offs = [flight.take_off(flight.candidates[0]) for flight in flights]
         take_offs += [each.take_off() for each in self.grounded]
         return take_off.Batch(
             take_offs,
             limited,
-            frozenset(discarding),
+            discarding,
             [each.shards() for each in self.broadcasts],
             [run.id for run in self.orphans],
         )
@@ -192,6 +188,16 @@ class RouteFinder:
     ) -> Flight:
         app_name = self._book.app_name(job.group_id) or ""
         return Flight(run, job, app_name, candidates, heading, self._context.node.id, asked_s)
+
+
+def _limits(flights: Sequence[Flight]) -> tuple[Mapping[JobId, Sequence[Turn]], frozenset[JobId]]:
+    """The runs of jobs that have a limit, and the jobs of which those over it do not wait."""
+    limited = defaultdict(list)
+    for flight in flights:
+        if flight.job.run_limit is not None:
+            limited[flight.job.id].append((flight.run.due_ms, flight.run.id))
+    overflows = {flight.job.id: flight.job.run_limit_overflow for flight in flights if flight.job.id in limited}
+    return limited, frozenset(job_id for job_id in limited if overflows[job_id] == RunLimitOverflow.DISCARD)
 
 
 def _shard_row(flight: Flight, shard: Shard) -> NewRun:

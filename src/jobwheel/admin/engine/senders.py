@@ -102,7 +102,7 @@ class Senders:
             while line.flights and not self._stopping:
                 lane = line.flights[0][0]
                 async with lane:
-                    flights = [] if self._stopping else _next_request(line, lane)
+                    flights = self._next_request(line, lane)
                     if flights:
                         line.busy += 1
                         await self._send(line.address, lane, flights)
@@ -124,11 +124,15 @@ class Senders:
             took_s = self._clock.monotonic() - began_s
             self._landed(lane, address, flights, took_s, answered=answered)
 
+    def _next_request(self, line: _Line, lane: Lane) -> list[Flight]:
+        """The runs that go together in the next request; none if others took them while the slot was waited for."""
+        if self._stopping or not line.flights or line.flights[0][0] is not lane:
+            return []
+        return _together(line, lane)
 
-def _next_request(line: _Line, lane: Lane) -> list[Flight]:
-    """The runs that go together in the next request: one, or what an address that takes batches has waiting."""
-    if not line.flights or line.flights[0][0] is not lane:
-        return []
+
+def _together(line: _Line, lane: Lane) -> list[Flight]:
+    """One run, or what an address that takes batches has waiting."""
     first = line.flights.popleft()[1]
     flights = [first]
     if not first.candidates[0].batch:

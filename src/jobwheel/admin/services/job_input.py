@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar
 
 from jobwheel.admin.domain.ids import GroupId, JobId
 from jobwheel.admin.domain.job import JobSettings, PauseWindow
-from jobwheel.admin.domain.policies import BlockStrategy, GlueType, MisfireStrategy, RouteStrategy
+from jobwheel.admin.domain.policies import BlockStrategy, GlueType, MisfireStrategy, RouteStrategy, RunLimitOverflow
 from jobwheel.admin.services.errors import InvalidFieldError, NotSupportedYetError
 from jobwheel.admin.services.texts import checked_text
 from jobwheel.kernel.instants import instant_text
@@ -20,10 +20,13 @@ MOST_PARAMETER_BYTES: Final = 65_535
 MOST_PAUSE_WINDOWS: Final = 100
 """How many pause windows a job may have."""
 
+MOST_RUN_LIMIT: Final = 10_000
+"""The largest limit of runs under way at once."""
+
 _MOST_TAGS_TEXT: Final = 255
 _MOST_REMARK: Final = 128
 
-SUPPORTED_ROUTES: Final = (RouteStrategy.FIRST, RouteStrategy.LAST, RouteStrategy.ROUND, RouteStrategy.RANDOM)
+SUPPORTED_ROUTES: Final = tuple(RouteStrategy)
 SUPPORTED_BLOCKS: Final = (BlockStrategy.SERIAL_EXECUTION,)
 SUPPORTED_GLUE_TYPES: Final = (GlueType.BEAN,)
 
@@ -119,6 +122,13 @@ def _zero(field: str, value: Any) -> int:
     return 0
 
 
+def _limit(field: str, value: Any) -> int | None:
+    if value is not None and not 1 <= value <= MOST_RUN_LIMIT:
+        raise InvalidFieldError(field, f"{value} is not from 1 to {MOST_RUN_LIMIT}; null means no limit")
+    limit: int | None = value
+    return limit
+
+
 def _children(field: str, value: Any) -> tuple[JobId, ...]:
     if value:
         raise NotSupportedYetError(field, value, ("an empty list",))
@@ -170,6 +180,8 @@ _READERS: Final[Mapping[str, Callable[[str, Any], Any]]] = {
     "valid_from_ms": lambda _, value: value,
     "valid_until_ms": lambda _, value: value,
     "pause_windows": _pause_windows,
+    "run_limit": _limit,
+    "run_limit_overflow": _choice(RunLimitOverflow),
 }
 
 LATER_FIELDS: Final = frozenset(
@@ -178,8 +190,6 @@ LATER_FIELDS: Final = frozenset(
         "retry_backoff",
         "retry_most_s",
         "uncertain_send",
-        "run_limit",
-        "run_limit_overflow",
         "alarm_settings",
         "retention_days",
         "glue_source",

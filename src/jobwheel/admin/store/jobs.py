@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Row, Select, delete, insert, select, update
 
 from jobwheel.admin.domain.ids import GroupId, JobId
 from jobwheel.admin.domain.job import Job, JobSettings, PauseWindow
-from jobwheel.admin.domain.policies import BlockStrategy, GlueType, MisfireStrategy, RouteStrategy
+from jobwheel.admin.domain.policies import BlockStrategy, GlueType, MisfireStrategy, RouteStrategy, RunLimitOverflow
 from jobwheel.admin.store.pause_windows import delete_windows, read_windows, write_windows
 from jobwheel.admin.store.tables import job_info
 from jobwheel.admin.store.zone import InstallationZone
@@ -122,6 +122,8 @@ def _values(zone: InstallationZone, job: Job) -> Mapping[str, object]:
         "anchor_ms": settings.anchor_ms,
         "valid_from_ms": settings.valid_from_ms,
         "valid_until_ms": settings.valid_until_ms,
+        "run_limit": settings.run_limit,
+        "run_limit_overflow": None if settings.run_limit is None else settings.run_limit_overflow.value,
         "tags": ",".join(settings.tags) or None,
         "job_key": settings.key,
         "updated_ms": job.updated_ms,
@@ -166,6 +168,8 @@ def _settings(row: Row[tuple[object, ...]], windows: Sequence[PauseWindow]) -> J
         valid_from_ms=row.valid_from_ms,
         valid_until_ms=row.valid_until_ms,
         pause_windows=tuple(windows),
+        run_limit=row.run_limit,
+        run_limit_overflow=_choice(RunLimitOverflow, row.run_limit_overflow, RunLimitOverflow.WAIT),
     )
 
 

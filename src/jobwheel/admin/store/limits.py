@@ -16,20 +16,29 @@ from jobwheel.admin.store.tables import job_info, job_log
 WAITING: Final = NodeId(0)
 """The owner of a run that waits for another one of its job to end. No node has this id."""
 
+Turn = tuple[int, RunId]
+"""When a run came due (epoch ms), and which it is: the order in which runs of a job have their turn."""
+
 _UNDER_WAY = (Phase.SENDING, Phase.UNCONFIRMED, Phase.ACCEPTED)
 
 
-def over_limit(connection: Connection, wanted: Mapping[JobId, Sequence[RunId]]) -> set[RunId]:
-    """Of the runs that are about to take off, by their jobs and in their order, those for which there is no room."""
+def over_limit(connection: Connection, wanted: Mapping[JobId, Sequence[Turn]]) -> set[RunId]:
+    """Of the runs that are about to take off, by their jobs, those for which there is no room.
+
+    Nor is there any for a run that comes when older ones of its job wait.
+    """
     limits = _hold(connection, wanted)
     if not limits:
         return set()
     under_way = _count_under_way(connection, limits)
-    return {
-        run_id
-        for job_id, limit in limits.items()
-        for run_id in wanted[job_id][max(0, limit - under_way.get(job_id, 0)) :]
-    }
+    over: set[RunId] = set()
+    for job_id, limit in limits.items():
+        room = max(0, limit - under_way.get(job_id, 0))
+        waits = _oldest_waiting(connection, job_id)
+        turns = sorted(wanted[job_id])
+        over.update(run_id for _, run_id in turns[room:])
+        over.update(turn[1] for turn in turns[:room] if waits is not None and turn > waits)
+    return over
 
 
 def let_wait(connection: Connection, node_id: NodeId, run_ids: Iterable[RunId]) -> None:
@@ -77,6 +86,17 @@ def _call(connection: Connection, node_id: NodeId, job_id: JobId, room: int | No
         return 0
     # The limit of a job whose limit was taken off is no limit: all of them are called.
     return connection.execute(update(job_log).where(job_log.c.id.in_(ids), waiting).values(owner=node_id)).rowcount
+
+
+def _oldest_waiting(connection: Connection, job_id: JobId) -> Turn | None:
+    oldest = (
+        select(job_log.c.due_ms, job_log.c.id)
+        .where(job_log.c.job_id == job_id, job_log.c.phase == Phase.PENDING, job_log.c.owner == WAITING)
+        .order_by(job_log.c.due_ms, job_log.c.id)
+        .limit(1)
+    )
+    row = connection.execute(oldest).first()
+    return None if row is None else (row.due_ms, RunId(row.id))
 
 
 def _hold(connection: Connection, job_ids: Iterable[JobId]) -> dict[JobId, int]:

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, delete, literal_column, select
 
 from jobwheel.admin.domain.ids import GroupId, JobId, RunId
-from jobwheel.admin.domain.run import Outcome, Phase, Run, TriggerType
+from jobwheel.admin.domain.run import Outcome, Phase, Run, Shard, TriggerType
 from jobwheel.admin.store.tables import job_log
 
 
@@ -120,4 +120,6 @@ def _run(row: Row[tuple[object, ...]]) -> Run:
         trigger_message=row.trigger_msg,
         handle_code=row.handle_code,
         handle_message=row.handle_msg,
+        shard=Shard.parse(row.executor_sharding_param),
+        broadcast_id=None if row.broadcast_id is None else RunId(row.broadcast_id),
     )

@@ -28,14 +28,14 @@ class Batch:
 
     Attributes:
         take_offs: the runs and their addresses.
-        limited: of these the runs of jobs that have a limit, in the order in which they came due.
+        limited: of these the runs of jobs that have a limit, and when each came due.
         discarding: the jobs whose runs over the limit do not wait.
         broadcasts: of these the runs that are broadcast.
         orphans: runs whose job is gone.
     """
 
     take_offs: Sequence[TakeOff]
-    limited: Mapping[JobId, Sequence[RunId]] = field(default_factory=dict)
+    limited: Mapping[JobId, Sequence[limits.Turn]] = field(default_factory=dict)
     discarding: frozenset[JobId] = frozenset()
     broadcasts: Sequence[Broadcast] = ()
     orphans: Sequence[RunId] = ()
@@ -62,9 +62,9 @@ def take_off(connection: Connection, zone: InstallationZone, node_id: NodeId, se
     over = limits.over_limit(connection, batch.limited) if batch.limited else set()
     waiting = {
         run_id
-        for job_id, run_ids in batch.limited.items()
+        for job_id, turns in batch.limited.items()
         if job_id not in batch.discarding
-        for run_id in run_ids
+        for _, run_id in turns
         if run_id in over
     }
     if waiting:

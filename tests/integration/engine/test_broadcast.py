@@ -1,0 +1,91 @@
+"""SHARDING_BROADCAST: one run becomes one for each executor."""
+
+import contextlib
+from collections.abc import AsyncIterator
+
+import pytest
+
+from jobwheel.admin.domain.run import Outcome
+from tests.support.live_admin import LiveAdmin, seen
+from tests.support.recording_executor import INSTANCE, Asked, RecordingExecutor, refuse
+
+
+@contextlib.asynccontextmanager
+async def executors(live: LiveAdmin, count: int, instance: str | None = None) -> AsyncIterator[list[RecordingExecutor]]:
+    """So many executors of one group, in the order of their addresses."""
+    async with contextlib.AsyncExitStack() as stack:
+        made = [await stack.enter_async_context(live.executor(instance=instance)) for _ in range(count)]
+        for each in made:
+            await each.register()
+        yield sorted(made, key=lambda executor: executor.address)
+
+
+def shards(asked: list[Asked]) -> list[tuple[int, int]]:
+    return [(each.body["broadcastIndex"], each.body["broadcastTotal"]) for each in asked]
+
+
+@pytest.mark.parametrize("instance", [INSTANCE, None], ids=["ours", "others"])
+async def test_every_executor_gets_its_shard(live: LiveAdmin, instance: str | None) -> None:
+    async with executors(live, 3, instance) as group:
+        job = await live.job(route_strategy="SHARDING_BROADCAST", parameter="day=1")
+        first = await live.trigger(job)
+
+        async def all_done() -> bool:
+            found = await live.runs(job)
+            return len(found) == 3 and all(run.phase is None for run in found)
+
+        await seen(all_done)
+        assert [shards(each.runs()) for each in group] == [[(0, 3)], [(1, 3)], [(2, 3)]]
+    runs = await live.runs(job)
+    assert [run.executor_address for run in runs] == [each.address for each in group]
+    assert [str(run.shard) for run in runs] == ["0/3", "1/3", "2/3"]
+    assert {run.broadcast_id for run in runs} == {first}
+    assert {(run.outcome, run.parameter, run.planned_ms) for run in runs} == {
+        (Outcome.SUCCEEDED, "day=1", runs[0].planned_ms)
+    }
+    assert "shard: 1 of 3" in (runs[1].trigger_message or "")
+
+
+async def test_a_shard_that_is_refused_fails_alone_and_goes_nowhere_else(live: LiveAdmin) -> None:
+    async with executors(live, 2) as (good, bad):
+        bad.answer = refuse(500, reason="stopping")
+        job = await live.job(route_strategy="SHARDING_BROADCAST")
+        await live.done(await live.trigger(job))
+
+        async def both_done() -> bool:
+            found = await live.runs(job)
+            return len(found) == 2 and all(run.phase is None for run in found)
+
+        await seen(both_done)
+        assert shards(good.runs()) == [(0, 2)]
+    assert [run.outcome for run in await live.runs(job)] == [Outcome.SUCCEEDED, Outcome.FAILED]
+
+
+async def test_a_broadcast_to_addresses_named_by_hand(live: LiveAdmin) -> None:
+    async with executors(live, 3) as group:
+        job = await live.job(route_strategy="SHARDING_BROADCAST")
+        await live.done(await live.trigger(job, group[0].address, group[2].address))
+
+        async def both_done() -> bool:
+            found = await live.runs(job)
+            return len(found) == 2 and all(run.phase is None for run in found)
+
+        await seen(both_done)
+        assert [shards(each.runs()) for each in group] == [[(0, 2)], [], [(1, 2)]]
+
+
+async def test_a_broadcast_to_nobody_fails_and_says_so(live: LiveAdmin) -> None:
+    async with executors(live, 1) as (only,):
+        await only.leave()
+        job = await live.job(route_strategy="SHARDING_BROADCAST")
+        run = await live.done(await live.trigger(job))
+    assert run.outcome is Outcome.FAILED
+    assert "no live address" in (run.trigger_message or "")
+
+
+async def test_a_group_of_one_is_one_shard(live: LiveAdmin) -> None:
+    async with executors(live, 1) as (only,):
+        job = await live.job(route_strategy="SHARDING_BROADCAST")
+        run = await live.done(await live.trigger(job))
+        assert shards(only.runs()) == [(0, 1)]
+    assert (run.outcome, str(run.shard)) == (Outcome.SUCCEEDED, "0/1")

@@ -1,0 +1,118 @@
+"""The cluster-wide limit of a job: never more runs under way than it allows; the rest wait, or are discarded."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from jobwheel.admin.domain.run import Outcome, Phase
+from tests.support.live_admin import LiveAdmin, seen, until
+from tests.support.recording_executor import Asked, RecordingExecutor
+
+
+async def take_and_wait(executor: RecordingExecutor, asked: Asked) -> dict[str, Any]:
+    """Accept a run, whose result somebody else reports."""
+    executor.start(asked)
+    return executor.envelope()
+
+
+async def started(executor: RecordingExecutor, count: int) -> None:
+    """Return once so many runs have come."""
+    await until(lambda: len(executor.runs()) == count)
+
+
+async def test_runs_over_the_limit_wait_for_one_to_end_the_oldest_first(live: LiveAdmin) -> None:
+    async with live.executor(take_and_wait, reports=False) as executor:
+        await executor.register()
+        job = await live.job(run_limit=2)
+        run_ids = [await live.trigger(job) for _ in range(6)]
+        for ended in range(4):
+            await started(executor, ended + 2)
+            assert sorted(executor.started) == run_ids[: ended + 2]
+            await executor.report(run_ids[ended])
+            assert (await live.done(run_ids[ended])).outcome is Outcome.SUCCEEDED
+        await executor.report(run_ids[4])
+        await executor.report(run_ids[5])
+        assert [run.outcome for run in await live.runs(job)][:4] == [Outcome.SUCCEEDED] * 4
+
+
+async def test_runs_over_the_limit_are_discarded_where_the_job_says_so(live: LiveAdmin) -> None:
+    async with live.executor(take_and_wait, reports=False) as executor:
+        await executor.register()
+        job = await live.job(run_limit=1, run_limit_overflow="DISCARD")
+        first = await live.trigger(job)
+        await until(lambda: len(executor.runs()) == 1)
+        second = await live.done(await live.trigger(job))
+        assert second.outcome is Outcome.DISCARDED
+        assert (second.trigger_code, second.handle_code) == (500, 0)
+        assert "1 runs of the job are under way" in (second.trigger_message or "")
+        await executor.report(first)
+        third = await live.trigger(job)
+        await until(lambda: len(executor.runs()) == 2)
+        await executor.report(third)
+
+
+async def test_a_raised_limit_calls_those_that_wait(live: LiveAdmin) -> None:
+    async with live.executor(take_and_wait, reports=False) as executor:
+        await executor.register()
+        job = await live.job(run_limit=1)
+        for _ in range(4):
+            await live.trigger(job)
+        await until(lambda: len(executor.runs()) == 1)
+        await live.admin.services.jobs.update(job.id, {"run_limit": 3}, version=None, actor="test")
+        await until(lambda: len(executor.runs()) == 3)
+        await live.admin.services.jobs.update(job.id, {"run_limit": None}, version=None, actor="test")
+        await until(lambda: len(executor.runs()) == 4)
+
+
+async def test_a_broadcast_counts_as_one(live: LiveAdmin) -> None:
+    async with (
+        live.executor(take_and_wait, reports=False) as one,
+        live.executor(take_and_wait, reports=False) as two,
+    ):
+        for executor in (one, two):
+            await executor.register()
+        job = await live.job(run_limit=2, route_strategy="SHARDING_BROADCAST")
+        for _ in range(3):
+            await live.trigger(job)
+        await until(lambda: len(one.runs()) == len(two.runs()) == 2)
+
+        async def third_waits() -> bool:
+            return sum(run.phase is Phase.PENDING for run in await live.runs(job)) == 1
+
+        await seen(third_waits)
+        runs = await live.runs(job)
+        for run in [run for run in runs if run.broadcast_id == runs[0].id]:
+            assert len(one.runs()) == 2
+            await one.report(run.id)
+        await until(lambda: len(one.runs()) == len(two.runs()) == 3)
+
+
+@pytest.mark.timeout(30)
+async def test_never_more_than_the_limit_under_load(live: LiveAdmin) -> None:
+    under_way, most = 0, 0
+
+    async def work(executor: RecordingExecutor, log_id: int) -> None:
+        nonlocal under_way
+        await asyncio.sleep(0)  # noqa: TID251 - a turn of the loop, in which others may start
+        under_way -= 1
+        await executor.report(log_id)
+
+    async def answer(executor: RecordingExecutor, asked: Asked) -> dict[str, Any]:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        executor.spawn(work(executor, asked.log_id))
+        return executor.envelope()
+
+    async with live.executor(answer, reports=False) as executor:
+        await executor.register()
+        job = await live.job(run_limit=3)
+        await asyncio.gather(*(live.trigger(job) for _ in range(60)))
+
+        async def all_done() -> bool:
+            return all(run.phase is None for run in await live.runs(job))
+
+        await seen(all_done, 25)
+        assert len({asked.log_id for asked in executor.runs()}) == len(executor.runs()) == 60
+        assert most <= 3
