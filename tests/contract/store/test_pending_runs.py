@@ -7,7 +7,7 @@ from jobwheel.admin.domain.run import TriggerType
 from jobwheel.admin.store import nodes, run_log, runs
 from tests.support.store import ADDRESS, INSTANCE, NOW_MS, Store, new_run, take_off
 
-OTHER = NodeId(99)
+OTHER = NodeId(2**40)
 
 
 async def test_a_written_run_is_read_back_whole(store: Store) -> None:

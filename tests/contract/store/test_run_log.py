@@ -12,7 +12,7 @@ from jobwheel.admin.store import run_log
 from jobwheel.admin.store.run_log import CheckLater
 from tests.support.store import ADDRESS, INSTANCE, NOW_MS, Store, take_off
 
-OTHER = NodeId(99)
+OTHER = NodeId(2**40)
 ENDED_MS = NOW_MS + 900
 
 
