@@ -16,7 +16,6 @@ from jobwheel.admin.domain.writes import (
     Unsent,
     cut_message,
 )
-from jobwheel.admin.engine import trigger_message
 from jobwheel.admin.engine.addresses import AddressBook, Candidate
 from jobwheel.admin.engine.context import EngineContext
 from jobwheel.admin.engine.executor_client import Answer, AnswerKind, ExecutorClient
@@ -62,11 +61,11 @@ class Dispatcher:
         """Send a run whose take-off matched, and put what became of it into the run log's writer."""
         clock = self._context.clock
         self._context.counters.sent(max(0, clock.now() - flight.run.due_ms) / 1000)
-        message = flight.heading
+        message, messages = flight.heading, self._context.messages
         taken = flight.candidates[0]
         for candidate in flight.candidates:
             if self._book.has_left(flight.job.group_id, candidate.address):
-                message += trigger_message.left(candidate.address)
+                message += messages.left(candidate.address)
                 continue
             if candidate is not taken and not await self._redirect(flight, taken, candidate):
                 return
@@ -76,12 +75,12 @@ class Dispatcher:
                 return
             request = trigger_request(flight.run, flight.job, candidate.instance_id)
             answer = await self._client.run(candidate.address, flight.app_name, request)
-            message += trigger_message.asked(candidate.address, answer)
+            message += messages.asked(candidate.address, answer)
             if answer.kind not in (AnswerKind.UNREACHABLE, AnswerKind.STOPPING):
                 self._writer.add(self._outcome(flight, candidate, answer, _bounded(message)))
                 return
             self._book.mark_unreachable(candidate.address)
-        self.fail(flight.run, message + "no address could be reached\n")
+        self.fail(flight.run, message + messages.none_reached())
 
     def fail(self, run: PendingRun, message: str) -> None:
         """End a run that took off and could not be sent anywhere."""

@@ -9,7 +9,6 @@ from jobwheel.admin.domain.ids import JobId, NodeId, RunId
 from jobwheel.admin.domain.job import DispatchJob
 from jobwheel.admin.domain.run import PendingRun
 from jobwheel.admin.domain.writes import TakeOff
-from jobwheel.admin.engine import trigger_message
 from jobwheel.admin.engine.addresses import AddressBook
 from jobwheel.admin.engine.context import EngineContext
 from jobwheel.admin.engine.dispatcher import Dispatcher, Flight
@@ -209,17 +208,17 @@ class Launcher(Service):
         candidates = self._book.candidates(job.group_id)
         if run.named_addresses:
             candidates = [each for each in candidates if each.address in run.named_addresses]
-        addresses = [each.address for each in candidates]
+        addresses = tuple([each.address for each in candidates])
         fixed = self._book.is_fixed(job.group_id)
-        heading = trigger_message.heading(self._context.node.id, run, job, addresses, fixed=fixed)
+        messages = self._context.messages
+        heading = messages.heading(self._context.node.id, run, job, addresses, fixed=fixed)
         try:
             ordered = self._routers.order(job.route_strategy, job.id, candidates, self.clock.now())
         except UnknownStrategyError as error:
-            return _Grounded(run, job, f"{heading}{error}\n")
+            return _Grounded(run, job, heading + messages.unknown_strategy(error))
         if not ordered:
-            return _Grounded(
-                run, job, f"{heading}no live address: start an executor of the group, or see why none beats\n"
-            )
+            named = run.named_addresses
+            return _Grounded(run, job, heading + (messages.named_not_live(named) if named else messages.no_address()))
         app_name = self._book.app_name(job.group_id) or ""
         tried = ordered[:1] if run.named_addresses else ordered
         return Flight(run, job, app_name, tried, heading, self._context.node.id)
