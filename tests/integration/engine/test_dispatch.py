@@ -80,7 +80,10 @@ async def test_who_knows_neither_path_refuses(live: LiveAdmin) -> None:
     assert [asked.path for asked in executor.asked] == ["/run", "/trigger"]
 
 
-@pytest.mark.parametrize("strategy", ["FIRST", "LAST", "ROUND", "RANDOM"])
+@pytest.mark.parametrize(
+    "strategy",
+    ["FIRST", "LAST", "ROUND", "RANDOM", "CONSISTENT_HASH", "LEAST_FREQUENTLY_USED", "LEAST_RECENTLY_USED"],
+)
 async def test_a_dead_address_is_passed_over_and_out_from_then_on(live: LiveAdmin, strategy: str) -> None:
     dead = [await register_dead(live) for _ in range(3)]
     async with live.executor() as executor:
