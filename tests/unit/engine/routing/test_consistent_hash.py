@@ -57,6 +57,11 @@ def test_jobs_are_spread_over_the_addresses() -> None:
     assert all(700 < chosen[each.address] < 1300 for each in candidates)
 
 
+def test_a_key_in_the_very_place_of_a_node_has_its_address() -> None:
+    ring = Ring([each.address for each in hosts(3)])
+    assert [ring.order(f"SHARD-{each.address}-NODE-{n}")[0] for each in hosts(3) for n in (0, 99)] == [0, 0, 1, 1, 2, 2]
+
+
 def test_an_address_without_a_place_on_the_ring_comes_last() -> None:
     # Of two equal addresses the later one has all the nodes.
     assert Ring(["http://a:1/", "http://a:1/"]).order("7") == (1, 0)
