@@ -37,6 +37,7 @@ ADMIN_MEANINGS: Mapping[str, str] = {
     "admin_password": "The password of the user `admin`, at the first start alone. Not set: a random one, shown once.",
     "metrics_token": "What a program may carry to read `/metrics`. Not set: people who are signed in alone.",
     "timezone": "The zone of jobs that name none, at the first start alone. Not set: the host's.",
+    "language": "What the messages of runs that this admin dispatches are written in.",
     "log_level": "How much is logged, to standard error.",
     "log_format": "One line of text or one JSON object for each event.",
     "auto_create_groups": "Make a group for an app name that registers and has none.",

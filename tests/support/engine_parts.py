@@ -6,6 +6,7 @@ from jobwheel.admin.domain.group import Registration
 from jobwheel.admin.domain.ids import GroupId, JobId, RunId
 from jobwheel.admin.domain.job import DispatchJob, DueJob
 from jobwheel.admin.domain.run import PendingRun, TriggerType
+from jobwheel.admin.engine.addresses import Candidate
 from jobwheel.admin.store.registry import GroupAddresses
 
 NOW_MS = 1_795_746_600_250
@@ -61,3 +62,13 @@ def dispatch_job(**fields: Any) -> DispatchJob:
 
 def group_addresses(*registrations: Registration, fixed: bool = False, group_id: int = 1) -> GroupAddresses:
     return GroupAddresses(GroupId(group_id), "orders", fixed, registrations)
+
+
+def candidates_of(*addresses: str) -> list[Candidate]:
+    """What the address book would offer of these addresses."""
+    return [Candidate(address, None) for address in addresses]
+
+
+def hosts(count: int) -> list[Candidate]:
+    """So many candidates, sorted."""
+    return candidates_of(*(f"http://host-{n:03}:9999/" for n in range(count)))

@@ -39,7 +39,7 @@ Answer = Callable[["RecordingExecutor", Asked], Awaitable[dict[str, Any] | bytes
 class RecordingExecutor:
     """Serves `path` (`/run`, or `/trigger` for a newer one); with `instance` it is one of ours.
 
-    Every run is answered by `answer`, every question of idleness by `idle`. With `reports` an accepted run is called
+    Every run is answered by `answer`, every question before a run by `ask`: alive, and idle if `idle` says so. With `reports` an accepted run is called
     back at once as succeeded. `asked` holds all requests.
     """
 
@@ -55,6 +55,7 @@ class RecordingExecutor:
     asked: list[Asked] = field(default_factory=list)
     started: dict[int, Asked] = field(default_factory=dict)
     on_start: Callable[[Asked], None] = lambda _: None
+    ask: "Answer" = field(default_factory=lambda: say_how_it_is)
 
     async def __aenter__(self) -> Self:
         self._client = WireClient(_CLOCK)
@@ -149,8 +150,8 @@ class RecordingExecutor:
 
     async def _answer(self, asked: Asked) -> dict[str, Any] | bytes | None:
         self.asked.append(asked)
-        if asked.path == "/idleBeat":
-            return {"code": 200 if self.idle else 500}
+        if asked.path in ("/beat", "/idleBeat"):
+            return await self.ask(self, asked)
         if asked.path != self.path:
             return {"code": 500, "msg": f"invalid request, uri-mapping({asked.path}) not found."}
         return await self.answer(self, asked)
@@ -186,6 +187,11 @@ async def _read(reader: asyncio.StreamReader) -> Asked:
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
     body = await reader.readexactly(int(headers.get("content-length", "0")))
     return Asked(request_line.split()[1], headers, json.loads(body or b"{}"), _CLOCK.now())
+
+
+async def say_how_it_is(executor: RecordingExecutor, asked: Asked) -> dict[str, Any]:
+    """Alive; idle or not."""
+    return {"code": 200 if asked.path == "/beat" or executor.idle else 500}
 
 
 async def accept(executor: RecordingExecutor, asked: Asked) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from jobwheel.admin.engine.engine import Engine
 from jobwheel.admin.engine.executor_client import ExecutorClient
 from jobwheel.admin.engine.figures import Counters
 from jobwheel.admin.engine.node import Node
+from jobwheel.admin.engine.trigger_message import TriggerMessages
 from jobwheel.admin.services.deleted_jobs import DeletedJobs
 from jobwheel.admin.services.groups import Groups
 from jobwheel.admin.services.installation import Installation, host_zone, prepare_installation
@@ -29,6 +30,7 @@ from jobwheel.admin.store.database import Database, open_database
 from jobwheel.kernel.clock import Clock
 from jobwheel.kernel.loop import PeriodicLoop
 from jobwheel.kernel.service import ServiceGroup
+from jobwheel.schedule import Language
 from jobwheel.wire.client import WireClient
 
 _DELETED_JOBS_EVERY_S = 10
@@ -105,7 +107,8 @@ def _engine_context(settings: Settings, clock: Clock, database: Database, instal
         send_timeout_s=settings.send_timeout_s,
         wheel_capacity=settings.wheel_capacity,
     )
-    return EngineContext(database, installation.zone, clock, Node(database, clock), Counters(), limits)
+    messages = TriggerMessages(Language(settings.language))
+    return EngineContext(database, installation.zone, clock, Node(database, clock), Counters(), limits, messages)
 
 
 def _ssl_context(settings: Settings) -> ssl.SSLContext | None:

@@ -14,6 +14,7 @@ from jobwheel.kernel.secret import Secret
 
 Source = Literal["default", "file", "environment", "argument"]
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
+LanguageName = Literal["en", "zh-CN", "zh-TW"]
 
 PREFIX = "JOBWHEEL_"
 CONFIG_VARIABLE = "JOBWHEEL_CONFIG"
@@ -49,6 +50,7 @@ class Settings:
     admin_password: Secret | None = None
     metrics_token: Secret | None = None
     timezone: str | None = field(default=None, metadata={"kind": "zone"})
+    language: LanguageName = "en"
     log_level: LogLevel = "INFO"
     log_format: LogFormat = "text"
     auto_create_groups: bool = False

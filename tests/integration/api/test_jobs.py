@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from jobwheel.admin.domain.policies import RouteStrategy
 from tests.support.admin_harness import AdminHarness
 from tests.support.admin_jobs import (
     EVERY_5_S,
@@ -45,6 +46,11 @@ async def test_everything_that_is_given_is_kept(admin: AdminHarness) -> None:
     assert {name: job[name] for name in FULL} == FULL
     assert await read_job(admin, job["id"]) == job
     assert (job["created_at"], job["version"]) == ("2026-11-27T02:30:00.250Z", 0)
+
+
+@pytest.mark.parametrize("strategy", RouteStrategy)
+async def test_a_job_may_have_any_route_strategy(admin: AdminHarness, strategy: str) -> None:
+    assert (await make_job(admin, route_strategy=strategy))["route_strategy"] == strategy
 
 
 async def test_what_is_left_out_has_the_defaults(admin: AdminHarness) -> None:

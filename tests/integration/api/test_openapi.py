@@ -2,6 +2,7 @@
 
 import pytest
 
+from jobwheel.admin.domain.policies import RouteStrategy
 from tests.support.admin_harness import AdminHarness
 from tests.support.admin_jobs import Json, answer
 
@@ -23,7 +24,7 @@ async def test_what_is_needed_and_what_may_be_said(described: Json) -> None:
     job = described["components"]["schemas"]["JobCreate"]
     assert job["required"] == ["group_id", "name", "schedule_type"]
     assert job["additionalProperties"] is False
-    assert job["properties"]["route_strategy"]["enum"] == ["FIRST", "LAST", "ROUND", "RANDOM"]
+    assert job["properties"]["route_strategy"]["enum"] == list(RouteStrategy)
     assert job["properties"]["schedule_type"]["enum"] == ["NONE", "CRON", "FIX_RATE", "FIX_DELAY", "ONCE"]
 
 

@@ -43,7 +43,7 @@ async def test_every_executor_gets_its_shard(live: LiveAdmin, instance: str | No
     assert {(run.outcome, run.parameter, run.planned_ms) for run in runs} == {
         (Outcome.SUCCEEDED, "day=1", runs[0].planned_ms)
     }
-    assert "shard: 1 of 3" in (runs[1].trigger_message or "")
+    assert "shard: 1/3" in (runs[1].trigger_message or "")
 
 
 async def test_a_shard_that_is_refused_fails_alone_and_goes_nowhere_else(live: LiveAdmin) -> None:

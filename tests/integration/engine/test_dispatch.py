@@ -1,4 +1,5 @@
 """What becomes of a run, by what its executors do."""
+# ruff: noqa: RUF001 - Chinese has its own punctuation marks
 
 import asyncio
 from pathlib import Path
@@ -79,7 +80,10 @@ async def test_who_knows_neither_path_refuses(live: LiveAdmin) -> None:
     assert [asked.path for asked in executor.asked] == ["/run", "/trigger"]
 
 
-@pytest.mark.parametrize("strategy", ["FIRST", "LAST", "ROUND", "RANDOM"])
+@pytest.mark.parametrize(
+    "strategy",
+    ["FIRST", "LAST", "ROUND", "RANDOM", "CONSISTENT_HASH", "LEAST_FREQUENTLY_USED", "LEAST_RECENTLY_USED"],
+)
 async def test_a_dead_address_is_passed_over_and_out_from_then_on(live: LiveAdmin, strategy: str) -> None:
     dead = [await register_dead(live) for _ in range(3)]
     async with live.executor() as executor:
@@ -124,8 +128,9 @@ async def test_an_address_named_by_hand_gets_the_run_or_nobody(live: LiveAdmin) 
             run = await live.done(await live.trigger(job, named.address))
             assert (run.outcome, run.executor_address) == (Outcome.SUCCEEDED, named.address)
         await first.disappear()
-        run = await live.done(await live.trigger(job, first.address))
-    assert run.outcome is Outcome.FAILED
+        run, again = [await live.done(await live.trigger(job, first.address)) for _ in range(2)]
+    assert (run.outcome, again.outcome) == (Outcome.FAILED, Outcome.FAILED)
+    assert f"of those named by hand ({first.address}) none is live now" in (again.trigger_message or "")
     assert (len(first.runs()), len(second.runs())) == (1, 1)
 
 
@@ -248,3 +253,13 @@ async def test_a_run_for_which_there_is_no_slot_waits_its_turn(live: LiveAdmin) 
         for run_id in run_ids:
             assert (await live.done(run_id)).outcome in (Outcome.SUCCEEDED, None)
         assert sorted(run.log_id for run in executor.runs()) == run_ids
+
+
+async def test_a_run_is_told_of_in_the_installations_language(tmp_path: Path) -> None:
+    async with live_admin(tmp_path / "data", language="zh-CN") as live:
+        dead = await register_dead(live)
+        first, second = [await live.done(await live.trigger(await live.job())) for _ in range(2)]
+    assert f"执行器地址：{dead}\n" in (first.trigger_message or "")
+    assert f"{dead} 无法连接（code 500）：" in (first.trigger_message or "")
+    assert (first.trigger_message or "").endswith("所有地址均无法连接\n")
+    assert "没有在线的执行器地址" in (second.trigger_message or "")

@@ -167,18 +167,50 @@ async def test_an_executor_of_ours_is_told_more(wire: WireClient, peer: HttpPeer
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "idle"),
-    [(envelope(code=200), True), (envelope(code=500, msg="busy"), False), (reset, None), (reply(b"<html>"), None)],
+    ("behaviour", "kind", "idle"),
+    [
+        (envelope(code=200), AnswerKind.ACCEPTED, True),
+        (envelope(code=500, msg="busy"), AnswerKind.REJECTED, False),
+        (envelope(code=500, reason="stopping"), AnswerKind.STOPPING, False),
+        (envelope(code=500, msg="invalid request, uri-mapping(/idleBeat) not found."), AnswerKind.UNCONFIRMED, None),
+        (reply(b'{"code":404}', status=404), AnswerKind.UNCONFIRMED, None),
+        (reply(b'{"code":500,"msg":"no upstream"}', status=503), AnswerKind.UNCONFIRMED, None),
+        (reset, AnswerKind.UNCONFIRMED, None),
+        (reply(b"<html>"), AnswerKind.UNCONFIRMED, None),
+    ],
 )
-async def test_whether_a_job_is_idle(wire: WireClient, peer: HttpPeer, behaviour: Behaviour, idle: bool | None) -> None:
-    peer.script[:] = [behaviour]
+async def test_whether_a_job_is_idle(
+    wire: WireClient, peer: HttpPeer, behaviour: Behaviour, kind: AnswerKind, idle: bool | None
+) -> None:
+    peer.script[:] = [behaviour, behaviour]
+    assert (await client_of(wire).idle_beat(peer.root, "orders", JobQuery(JobId(7)))).kind is kind
     assert await client_of(wire).is_idle(peer.root, "orders", JobQuery(JobId(7))) is idle
-    assert json.loads(peer.requests[0].body) == {"jobId": 7}
+    assert [json.loads(asked.body) for asked in peer.requests] == [{"jobId": 7}] * 2
+    assert {asked.request_line for asked in peer.requests} == {"POST /idleBeat HTTP/1.1"}
 
 
-async def test_nobody_there_cannot_say_whether_he_is_idle(wire: WireClient) -> None:
-    address = f"http://127.0.0.1:{unused_port()}"
-    assert await client_of(wire).is_idle(address, "orders", JobQuery(JobId(7))) is None
+@pytest.mark.parametrize(
+    ("behaviour", "kind"),
+    [
+        (envelope(code=200), AnswerKind.ACCEPTED),
+        (envelope(code=500, msg="The access token is wrong."), AnswerKind.REJECTED),
+        (reply(b"", status=404), AnswerKind.UNCONFIRMED),
+        (never, AnswerKind.UNCONFIRMED),
+    ],
+)
+async def test_whether_an_executor_is_alive(
+    wire: WireClient, peer: HttpPeer, behaviour: Behaviour, kind: AnswerKind
+) -> None:
+    peer.script[:] = [behaviour]
+    assert (await client_of(wire, timeout_s=0.2).beat(peer.root, "orders")).kind is kind
+    assert [(asked.request_line, asked.body) for asked in peer.requests] == [("POST /beat HTTP/1.1", b"")]
+
+
+async def test_nobody_there_is_neither_idle_nor_alive(wire: WireClient) -> None:
+    address, client = f"http://127.0.0.1:{unused_port()}", client_of(wire)
+    assert await client.is_idle(address, "orders", JobQuery(JobId(7))) is None
+    assert (await client.idle_beat(address, "orders", JobQuery(JobId(7)))).kind is AnswerKind.UNREACHABLE
+    assert (await client.beat(address, "orders")).kind is AnswerKind.UNREACHABLE
 
 
 LOG_PAGE = {"fromLineNum": 1, "toLineNum": 2, "logContent": "a\nb\n", "isEnd": True}

@@ -8,11 +8,10 @@ from jobwheel.admin.api.instants import from_text, to_text
 from jobwheel.admin.api.models import Body, Id, PageQuery, PatchBody, Query, one_of
 from jobwheel.admin.domain.event import Event
 from jobwheel.admin.domain.job import Job, PauseWindow
-from jobwheel.admin.domain.policies import MisfireStrategy, RunLimitOverflow
+from jobwheel.admin.domain.policies import MisfireStrategy, RouteStrategy, RunLimitOverflow
 from jobwheel.admin.services.job_input import (
     SUPPORTED_BLOCKS,
     SUPPORTED_GLUE_TYPES,
-    SUPPORTED_ROUTES,
 )
 from jobwheel.admin.services.job_plan import planned_next_ms
 from jobwheel.schedule import ScheduleType
@@ -53,7 +52,7 @@ class JobFields(Body):
     time_zone: str | None = None
     anchor_at: str | None = None
     misfire_strategy: Annotated[str, one_of(MisfireStrategy)] = "DO_NOTHING"
-    route_strategy: Annotated[str, one_of(SUPPORTED_ROUTES)] = "FIRST"
+    route_strategy: Annotated[str, one_of(RouteStrategy)] = "FIRST"
     handler: str = ""
     parameter: str = ""
     block_strategy: Annotated[str, one_of(SUPPORTED_BLOCKS)] = "SERIAL_EXECUTION"

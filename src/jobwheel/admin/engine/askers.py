@@ -9,11 +9,12 @@ from jobwheel.admin.domain.job import DispatchJob
 from jobwheel.admin.domain.run import PendingRun
 from jobwheel.admin.engine.addresses import AddressBook, Candidate
 from jobwheel.admin.engine.departures import Answers, RouteFinder
-from jobwheel.admin.engine.executor_client import Answer, ExecutorClient
+from jobwheel.admin.engine.executor_client import Answer, AnswerKind, ExecutorClient
 from jobwheel.admin.engine.lanes import Lane
 from jobwheel.admin.engine.routing import Chosen, Routers
 from jobwheel.kernel.clock import Clock
 from jobwheel.kernel.logging import get_logger
+from jobwheel.wire.messages import JobQuery
 
 log = get_logger(__name__)
 
@@ -31,7 +32,7 @@ class Asker:
         return await self._client.beat(candidate.address, self._app_name)
 
     async def idle_beat(self, job_id: JobId, candidate: Candidate) -> Answer:
-        return await self._client.idle_beat(candidate.address, self._app_name, job_id)
+        return await self._client.idle_beat(candidate.address, self._app_name, JobQuery(job_id))
 
 
 class Askers:
@@ -89,8 +90,13 @@ class Askers:
         candidates = self._finder.candidates(run, job)
         asker = Asker(self._client, self._book.app_name(job.group_id) or "")
         try:
-            return await self._routers.choose(job.route_strategy, job.id, candidates, asker)
+            chosen = await self._routers.choose(job.route_strategy, job.id, candidates, asker)
         except Exception:
             # The run fails and says that nobody said yes; the reason stands in the log.
             log.exception("askers.failed", run_id=run.id, strategy=job.route_strategy)
             return Chosen((), ())
+        for address, answer in chosen.asked:
+            if answer.kind is AnswerKind.UNREACHABLE:
+                # The next run need not wait for it again.
+                self._book.mark_unreachable(address)
+        return chosen

@@ -1,9 +1,10 @@
 """What every part of the engine is given."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from jobwheel.admin.engine.figures import Counters
 from jobwheel.admin.engine.node import Node
+from jobwheel.admin.engine.trigger_message import TriggerMessages
 from jobwheel.admin.store.database import Database
 from jobwheel.admin.store.zone import InstallationZone
 from jobwheel.kernel.clock import Clock
@@ -27,7 +28,7 @@ class EngineLimits:
 
 @dataclass(frozen=True, slots=True)
 class EngineContext:
-    """The database, the clocks, who this node is, and its counters."""
+    """The database, the clocks, who this node is, its counters, and the language in which it writes messages."""
 
     database: Database
     zone: InstallationZone
@@ -35,6 +36,7 @@ class EngineContext:
     node: Node
     counters: Counters
     limits: EngineLimits
+    messages: TriggerMessages = field(default_factory=TriggerMessages)
 
     @property
     def clock_difference_s(self) -> float:

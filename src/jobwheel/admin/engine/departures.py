@@ -11,11 +11,11 @@ from jobwheel.admin.domain.job import DispatchJob
 from jobwheel.admin.domain.policies import RouteStrategy, RunLimitOverflow
 from jobwheel.admin.domain.run import NewRun, PendingRun, Shard
 from jobwheel.admin.domain.writes import TakeOff
-from jobwheel.admin.engine import trigger_message
 from jobwheel.admin.engine.addresses import AddressBook, Candidate
 from jobwheel.admin.engine.context import EngineContext
 from jobwheel.admin.engine.dispatcher import Flight
 from jobwheel.admin.engine.routing import Chosen, Routers, UnknownStrategyError
+from jobwheel.admin.engine.trigger_message import TriggerMessages
 from jobwheel.admin.store import take_off
 from jobwheel.admin.store.limits import Turn
 
@@ -43,7 +43,7 @@ class Broadcast(msgspec.Struct, frozen=True):
 
     flight: Flight
     others: Sequence[Candidate]
-    heading: str
+    messages: TriggerMessages
 
     def shards(self) -> take_off.Broadcast:
         """What the take-off must know to make the other shards."""
@@ -56,15 +56,14 @@ class Broadcast(msgspec.Struct, frozen=True):
         total = len(self.others) + 1
         first = self.flight
         flights = [
-            msgspec.structs.replace(first, run=run, candidates=[candidate], heading=self._heading(run.shard))
-            for run, candidate in zip(made, self.others, strict=True)
+            msgspec.structs.replace(first, run=run, candidates=[candidate], heading=self._heading(index, total))
+            for index, (run, candidate) in enumerate(zip(made, self.others, strict=True), 1)
         ]
-        shard = Shard(0, total)
-        run = msgspec.structs.replace(first.run, shard=shard)
-        return [msgspec.structs.replace(first, run=run, heading=self._heading(shard)), *flights]
+        run = msgspec.structs.replace(first.run, shard=Shard(0, total))
+        return [msgspec.structs.replace(first, run=run, heading=self._heading(0, total)), *flights]
 
-    def _heading(self, shard: Shard | None) -> str:
-        return self.heading + trigger_message.shard(shard)
+    def _heading(self, index: int, total: int) -> str:
+        return self.flight.heading + self.messages.shard(index, total)
 
 
 @dataclass(slots=True)
@@ -132,13 +131,14 @@ class RouteFinder:
         candidates = self.candidates(run, job)
         heading = self._heading(run, job, candidates)
         if not candidates:
-            departures.grounded.append(Grounded(run, job, heading + trigger_message.no_address()))
+            departures.grounded.append(Grounded(run, job, heading + self._nowhere(run)))
         elif run.shard is not None:
             had = [each for each in candidates if each.address == run.address]
+            heading += self._context.messages.shard(run.shard.index, run.shard.total)
             departures.flights.append(self._flight(run, job, (had or candidates)[:1], heading))
         elif job.route_strategy == RouteStrategy.SHARDING_BROADCAST:
             flight = self._flight(run, job, candidates[:1], heading)
-            departures.broadcasts.append(Broadcast(flight, candidates[1:], heading))
+            departures.broadcasts.append(Broadcast(flight, candidates[1:], self._context.messages))
         elif not self._routers.asks(job.route_strategy):
             self._order(departures, run, job, candidates, heading)
         elif answers is None:
@@ -157,7 +157,7 @@ class RouteFinder:
         try:
             ordered = self._routers.order(job.route_strategy, job.id, candidates, self._context.clock.now())
         except UnknownStrategyError as error:
-            departures.grounded.append(Grounded(run, job, f"{heading}{error}\n"))
+            departures.grounded.append(Grounded(run, job, heading + self._context.messages.unknown_strategy(error)))
             return
         tried = ordered[:1] if run.named_addresses else ordered
         departures.flights.append(self._flight(run, job, tried, heading))
@@ -166,17 +166,24 @@ class RouteFinder:
         self, departures: Departures, run: PendingRun, job: DispatchJob, answers: Answers, heading: str
     ) -> None:
         chosen = answers.chosen
-        heading += "".join(trigger_message.asked(address, answer) for address, answer in chosen.asked)
+        heading += "".join(self._context.messages.asked_first(address, answer) for address, answer in chosen.asked)
         if not chosen.candidates:
-            departures.grounded.append(Grounded(run, job, heading + trigger_message.none_said_yes()))
+            departures.grounded.append(Grounded(run, job, heading + self._context.messages.none_said_yes()))
             return
         tried = chosen.candidates[:1] if run.named_addresses else chosen.candidates
         departures.flights.append(self._flight(run, job, tried, heading, answers.took_s))
 
     def _heading(self, run: PendingRun, job: DispatchJob, candidates: Sequence[Candidate]) -> str:
-        addresses = [each.address for each in candidates]
+        addresses = tuple([each.address for each in candidates])
         fixed = self._book.is_fixed(job.group_id)
-        return trigger_message.heading(self._context.node.id, run, job, addresses, fixed=fixed)
+        retries_left = max(0, job.retry_count + 1 - run.attempt)
+        return self._context.messages.heading(
+            self._context.node.id, run, job, addresses, fixed=fixed, retries_left=retries_left
+        )
+
+    def _nowhere(self, run: PendingRun) -> str:
+        messages, named = self._context.messages, run.named_addresses
+        return messages.named_not_live(named) if named else messages.no_address()
 
     def _flight(
         self,

@@ -17,7 +17,6 @@ from jobwheel.admin.domain.writes import (
     Unsent,
     cut_message,
 )
-from jobwheel.admin.engine import trigger_message
 from jobwheel.admin.engine.addresses import AddressBook, Candidate
 from jobwheel.admin.engine.context import EngineContext
 from jobwheel.admin.engine.executor_client import Answer, AnswerKind, ExecutorClient
@@ -84,7 +83,7 @@ class Dispatcher:
         answers = await self._ask(candidate, mine)
         onward = []
         for flight, answer in zip(mine, answers, strict=True):
-            message = flight.heading + trigger_message.asked(candidate.address, answer)
+            message = flight.heading + self._context.messages.asked(candidate.address, answer)
             if answer.kind in _NOT_THERE:
                 onward.append((flight, message))
             else:
@@ -121,19 +120,19 @@ class Dispatcher:
                 return
             request = trigger_request(flight.run, flight.job, candidate.instance_id)
             answer = await self._client.run(candidate.address, flight.app_name, request)
-            message += trigger_message.asked(candidate.address, answer)
+            message += self._context.messages.asked(candidate.address, answer)
             if answer.kind not in _NOT_THERE:
                 self._writer.add(self._outcome(flight, candidate, answer, _bounded(message)))
                 return
             self._book.mark_unreachable(candidate.address)
-        self.fail(flight.run, message + "no address could be reached\n")
+        self.fail(flight.run, message + self._context.messages.none_reached())
 
     def _passed_over(self, flight: Flight, candidate: Candidate) -> str | None:
         """Why a candidate is not asked at all, if it is not: what has left or was just out of reach is the next's."""
         if self._book.has_left(flight.job.group_id, candidate.address):
-            return trigger_message.left(candidate.address)
+            return self._context.messages.left(candidate.address)
         if len(flight.candidates) > 1 and not self._book.is_candidate(flight.job.group_id, candidate.address):
-            return trigger_message.out(candidate.address)
+            return self._context.messages.out(candidate.address)
         return None
 
     def fail(self, run: PendingRun, message: str, outcome: Outcome = Outcome.FAILED) -> None:

@@ -137,13 +137,29 @@ class ExecutorClient:
             self._newer.clear()
         self._newer.add(address)
 
+    async def beat(self, address: str, app_name: str) -> Answer:
+        """Ask whether the executor is alive: ACCEPTED is yes, any other kind no. Never raises, as `run`."""
+        return await self._probe(address, "/beat", app_name, b"")
+
+    async def idle_beat(self, address: str, app_name: str, query: JobQuery) -> Answer:
+        """Ask whether no run of the job runs or waits there: ACCEPTED is yes, REJECTED no. Never raises, as `run`."""
+        return await self._probe(address, "/idleBeat", app_name, encode(query))
+
     async def is_idle(self, address: str, app_name: str, query: JobQuery) -> bool | None:
         """Whether no run of the job runs or waits there; None without a readable answer."""
+        kind = (await self.idle_beat(address, app_name, query)).kind
+        return None if kind in (AnswerKind.UNREACHABLE, AnswerKind.UNCONFIRMED) else kind is AnswerKind.ACCEPTED
+
+    async def _probe(self, address: str, path: str, app_name: str, body: bytes) -> Answer:
         try:
-            reply = await self._post(address, "/idleBeat", app_name, encode(query))
-            return decode_envelope(reply.body).ok
-        except (UnreachableError, UncertainError, MalformedMessageError):
-            return None
+            reply = await self._post(address, path, app_name, body)
+        except UnreachableError as error:
+            return Answer(AnswerKind.UNREACHABLE, 500, error.reason)
+        except UncertainError as error:
+            return Answer(AnswerKind.UNCONFIRMED, 500, error.reason)
+        if _unknown_path(reply, path):
+            return Answer(AnswerKind.UNCONFIRMED, 500, f"HTTP {reply.status}: it does not know {path}")
+        return _answer(reply)
 
     async def read_log(self, address: str, app_name: str, query: LogQuery) -> LogPage:
         """Lines of a run's log.

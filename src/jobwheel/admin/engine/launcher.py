@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from jobwheel.admin.domain.ids import JobId, RunId
 from jobwheel.admin.domain.job import DispatchJob
 from jobwheel.admin.domain.run import Outcome, PendingRun
-from jobwheel.admin.engine import trigger_message
 from jobwheel.admin.engine.address_slots import AddressSlots
 from jobwheel.admin.engine.addresses import AddressBook
 from jobwheel.admin.engine.askers import Askers
@@ -205,7 +204,7 @@ class Launcher(Service):
                 flying.append(flight)
                 continue
             if run_id in taken.matched:
-                message = flight.heading + trigger_message.over_limit(flight.job.run_limit)
+                message = flight.heading + self._context.messages.over_limit(flight.job.run_limit or 0)
                 self._dispatcher.fail(flight.run, message, Outcome.DISCARDED)
             self._give_back(lane, flight.candidates[0].address, 1)
         self._senders.add(lane, flying)

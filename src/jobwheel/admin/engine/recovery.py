@@ -12,7 +12,6 @@ from jobwheel.admin.domain.ids import RunId
 from jobwheel.admin.domain.job import DispatchJob
 from jobwheel.admin.domain.run import Outcome, PendingRun
 from jobwheel.admin.domain.writes import Accepted, TakeOff, Unconfirmed, Unsent
-from jobwheel.admin.engine import trigger_message
 from jobwheel.admin.engine.addresses import AddressBook
 from jobwheel.admin.engine.context import EngineContext
 from jobwheel.admin.engine.dispatcher import refused
@@ -74,17 +73,17 @@ class Recovery:
             if not self._is_in_flight(run_id):
                 log.warning("recovery.stuck_in_sending", run_id=run_id)
                 since_ms = context.database.now_ms()
-                self._writer.add(Unconfirmed(run_id, since_ms, since_ms, "its sending was broken off\n"))
+                self._writer.add(Unconfirmed(run_id, since_ms, since_ms, context.messages.broken_off()))
 
     async def _look(self, run: UnconfirmedRun, job: DispatchJob | None, now_ms: int) -> None:
         silent_ms = now_ms - run.unheard_ms
         if run.instance_id is not None and job is not None:
             if silent_ms >= RESENDS_END_MS:
-                self._lose(run, "not confirmed: no answer for 5 minutes\n")
+                self._lose(run, self._context.messages.no_answer())
             else:
                 await self._resend(run, job, run.instance_id)
         elif silent_ms >= UNHEARD_END_MS:
-            self._lose(run, "not confirmed: no readable answer for 10 minutes\n")
+            self._lose(run, self._context.messages.not_readable())
         else:
             await self._ask(run)
 
@@ -96,10 +95,10 @@ class Recovery:
             instance=instance_id,
         )
         answer = await self._client.run(run.address, self._book.app_name(run.group_id) or "", request)
-        message = f"sent again: {trigger_message.asked(run.address, answer)}"
+        message = self._context.messages.sent_again(run.address, answer)
         refuses = answer.kind in (AnswerKind.REJECTED, AnswerKind.STOPPING)
         if refuses and (answer.reason == Reason.INSTANCE or answer.instance_id != instance_id):
-            self._lose(run, message + "not confirmed: another process answers at this address now\n")
+            self._lose(run, message + self._context.messages.replaced())
         elif answer.kind is AnswerKind.STOPPING:
             await self._send_elsewhere(run, job, message)
         else:
@@ -119,12 +118,12 @@ class Recovery:
             request = trigger_request(_as_pending(run), job, candidate.instance_id)
             request = msgspec.structs.replace(request, executor_handler=run.handler)
             answer = await self._client.run(before, self._book.app_name(run.group_id) or "", request)
-            message += trigger_message.asked(before, answer)
+            message += self._context.messages.asked(before, answer)
             if answer.kind not in (AnswerKind.UNREACHABLE, AnswerKind.STOPPING):
                 self._record(run, answer, message)
                 return
             self._book.mark_unreachable(before)
-        message += "no address could be reached\n"
+        message += self._context.messages.none_reached()
         self._writer.add(Unsent(run.id, self._context.clock.now(), 500, Outcome.FAILED, message))
 
     def _record(self, run: UnconfirmedRun, answer: Answer, message: str) -> None:
@@ -142,7 +141,7 @@ class Recovery:
             return
         idle_answers = run.idle_answers + 1 if idle else 0
         if idle_answers >= _IDLE_ANSWERS:
-            self._lose(run, f"not confirmed: {run.address} called the job idle {_IDLE_ANSWERS} times running\n")
+            self._lose(run, self._context.messages.called_idle(run.address, _IDLE_ANSWERS))
             return
         database = self._context.database
         await database.write(run_log.note_heard, run.id, database.now_ms(), idle_answers)

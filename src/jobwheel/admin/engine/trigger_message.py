@@ -1,70 +1,158 @@
-"""A run's trigger message: how it was dispatched, line by line."""
+"""A run's trigger message: how it was dispatched, line by line, in the installation's language."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from jobwheel.admin.domain.ids import NodeId
 from jobwheel.admin.domain.job import DispatchJob
-from jobwheel.admin.domain.run import PendingRun, Shard
+from jobwheel.admin.domain.run import PendingRun
 from jobwheel.admin.domain.writes import cut_message
-from jobwheel.admin.engine.executor_client import Answer, AnswerKind
+from jobwheel.admin.engine.executor_client import Answer
+from jobwheel.admin.engine.routing import UnknownStrategyError
+from jobwheel.admin.engine.rules import RESENDS_END_MS, UNHEARD_END_MS
+from jobwheel.admin.engine.trigger_words import WORDS
+from jobwheel.schedule import Language
 
-_WORDS = {
-    AnswerKind.ACCEPTED: "accepted",
-    AnswerKind.STOPPING: "is shutting down",
-    AnswerKind.REJECTED: "rejected",
-    AnswerKind.UNREACHABLE: "unreachable",
-    AnswerKind.UNCONFIRMED: "gave no usable answer: the run may or may not have arrived",
-}
-_MOST_ADDRESSES = 20
+_MOST_ADDRESSES: Final = 20
+_MOST_ANSWER_BYTES: Final = 4_000
+_MOST_REMEMBERED: Final = 100_000
+"""How many addresses the remembered headings' keys hold in all."""
 
+_MINUTE_MS: Final = 60_000
 
-def heading(node_id: NodeId, run: PendingRun, job: DispatchJob, addresses: Sequence[str], *, fixed: bool) -> str:
-    """The facts of the dispatch, before any address was asked."""
-    shown = ", ".join(addresses[:_MOST_ADDRESSES]) or "none is live"
-    more = f" and {len(addresses) - _MOST_ADDRESSES} more" if len(addresses) > _MOST_ADDRESSES else ""
-    return (
-        f"type: {run.trigger_type}\n"
-        f"node: {node_id}\n"
-        f"registration: {'fixed list' if fixed else 'registered'}\n"
-        f"addresses: {shown}{more}\n"
-        f"route strategy: {job.route_strategy}{', address named by hand' if run.named_addresses else ''}\n"
-        f"block strategy: {job.block_strategy}\n"
-        f"time-out: {f'{job.timeout_s} s' if job.timeout_s else 'none'}\n"
-        f"attempt: {run.attempt}\n"
-    )
+_Kind = tuple[NodeId, str, int, int, bool]
+_Key = tuple[_Kind, str, str, int, bool, tuple[str, ...]]
 
 
-def shard(part: Shard | None) -> str:
-    """Which part of a broadcast it is."""
-    return "" if part is None else f"shard: {part.index} of {part.total}\n"
+class TriggerMessages:
+    """Writes the lines of trigger messages; each ends with a line feed, so that they can be put one after the other.
 
+    What executors and the system say, the names of strategies and types stay as they are in every language.
+    """
 
-def no_address() -> str:
-    """There is nowhere to send it."""
-    return "no live address: start an executor of the group, or see why none beats\n"
+    def __init__(self, language: Language = Language.EN) -> None:
+        self._words = WORDS[language]
+        self._headings: dict[_Key, str] = {}
+        self._remembered = 0
 
+    def heading(
+        self,
+        node_id: NodeId,
+        run: PendingRun,
+        job: DispatchJob,
+        addresses: tuple[str, ...],
+        *,
+        fixed: bool,
+        retries_left: int = 0,
+    ) -> str:
+        """The facts of the dispatch, before any address was asked.
 
-def none_said_yes() -> str:
-    """The router asked, and nobody will have it."""
-    return "no address that was asked said yes\n"
+        Called for each run. Headings are remembered: those of most runs of equal jobs to the same addresses are equal.
+        """
+        named = bool(run.named_addresses)
+        kind = (node_id, run.trigger_type.value, run.attempt, retries_left, named)
+        key = (kind, job.route_strategy, job.block_strategy, job.timeout_s, fixed, addresses)
+        return self._headings.get(key) or self._remember(key)
 
+    def shard(self, index: int, total: int) -> str:
+        """Which part of a broadcast the run is; `index` counts from 0."""
+        return f"{self._words.shard.format(index, total)}\n"
 
-def over_limit(limit: int | None) -> str:
-    """The job's limit is reached, and its runs do not wait."""
-    return f"discarded: {limit} runs of the job are under way, and no more may be at once\n"
+    def asked(self, address: str, answer: Answer) -> str:
+        """One address that the run was sent to, with what it said."""
+        return self._told(self._words.answers[answer.kind], address, answer)
 
+    def asked_first(self, address: str, answer: Answer) -> str:
+        """One address that was asked before one was chosen, with what it said."""
+        return self._told(self._words.answers_first[answer.kind], address, answer)
 
-def left(address: str) -> str:
-    """A candidate that left the registry before it was its turn."""
-    return f"{address} has left the registry\n"
+    def sent_again(self, address: str, answer: Answer) -> str:
+        """The address that an unconfirmed run was sent to again, with what it said."""
+        return f"{self._words.sent_again}{self.asked(address, answer)}"
 
+    def left(self, address: str) -> str:
+        """A candidate that left the registry before it was its turn."""
+        return f"{self._words.left.format(address)}\n"
 
-def out(address: str) -> str:
-    """A candidate that somebody else found unreachable before it was its turn."""
-    return f"{address} was unreachable a moment ago\n"
+    def out(self, address: str) -> str:
+        """A candidate that somebody else found unreachable before it was its turn."""
+        return f"{self._words.out.format(address)}\n"
 
+    def no_address(self) -> str:
+        """There is nowhere to send it."""
+        return f"{self._words.no_address}\n"
 
-def asked(address: str, answer: Answer) -> str:
-    """One address that was asked, with what it said."""
-    said = f": {answer.message}" if answer.message else ""
-    return cut_message(f"{address} {_WORDS[answer.kind]} (code {answer.code}){said}\n", 4_000)
+    def named_not_live(self, addresses: Sequence[str]) -> str:
+        """None of the addresses that a person named for the run is live."""
+        return cut_message(f"{self._words.named_not_live.format(self._listed(addresses))}\n")
+
+    def none_said_yes(self) -> str:
+        """The strategy asked, and nobody will have it."""
+        return f"{self._words.none_said_yes}\n"
+
+    def none_reached(self) -> str:
+        """Every candidate was tried in vain."""
+        return f"{self._words.none_reached}\n"
+
+    def unknown_strategy(self, error: UnknownStrategyError) -> str:
+        """The job's strategy does not exist."""
+        return cut_message(f"{self._words.unknown_strategy.format(repr(error.strategy), ', '.join(error.known))}\n")
+
+    def over_limit(self, limit: int) -> str:
+        """As many runs of the job as may be at once are under way, and further ones do not wait."""
+        return f"{self._words.over_limit.format(limit)}\n"
+
+    def broken_off(self) -> str:
+        """The database has it as being sent, and nobody is sending it."""
+        return f"{self._words.broken_off}\n"
+
+    def no_answer(self) -> str:
+        """It was sent again in vain until the time was up."""
+        return f"{self._words.no_answer.format(RESENDS_END_MS // _MINUTE_MS)}\n"
+
+    def not_readable(self) -> str:
+        """The executor was asked in vain until the time was up."""
+        return f"{self._words.not_readable.format(UNHEARD_END_MS // _MINUTE_MS)}\n"
+
+    def replaced(self) -> str:
+        """The process that it was sent to is gone, and another has its address."""
+        return f"{self._words.replaced}\n"
+
+    def called_idle(self, address: str, times: int) -> str:
+        """The executor does not know it any more."""
+        return f"{self._words.called_idle.format(address, times)}\n"
+
+    def _told(self, sentence: str, address: str, answer: Answer) -> str:
+        told = sentence.format(address, answer.code)
+        if not answer.message:
+            return f"{told}\n"
+        return cut_message(f"{told}{self._words.colon}{answer.message}\n", _MOST_ANSWER_BYTES)
+
+    def _listed(self, addresses: Sequence[str]) -> str:
+        words, more = self._words, len(addresses) - _MOST_ADDRESSES
+        shown = words.comma.join(addresses[:_MOST_ADDRESSES])
+        return shown + words.and_more.format(more) if more > 0 else shown
+
+    def _remember(self, key: _Key) -> str:
+        size = 1 + len(key[-1])
+        self._remembered += size
+        if self._remembered > _MOST_REMEMBERED:
+            self._headings.clear()
+            self._remembered = size
+        heading = self._headings[key] = self._describe(key)
+        return heading
+
+    def _describe(self, key: _Key) -> str:
+        (node_id, trigger_type, attempt, retries_left, named), route, block, timeout_s, fixed, addresses = key
+        words = self._words
+        lines = (
+            words.trigger_type.format(trigger_type),
+            words.node.format(node_id),
+            words.fixed_list if fixed else words.registered,
+            words.addresses.format(self._listed(addresses) or words.none_live),
+            words.route_strategy.format(route) + (words.by_hand if named else ""),
+            words.block_strategy.format(block),
+            words.timeout.format(timeout_s) if timeout_s else words.no_timeout,
+            words.attempt.format(attempt, retries_left),
+        )
+        return "".join(f"{line}\n" for line in lines)

@@ -26,7 +26,6 @@ MOST_RUN_LIMIT: Final = 10_000
 _MOST_TAGS_TEXT: Final = 255
 _MOST_REMARK: Final = 128
 
-SUPPORTED_ROUTES: Final = tuple(RouteStrategy)
 SUPPORTED_BLOCKS: Final = (BlockStrategy.SERIAL_EXECUTION,)
 SUPPORTED_GLUE_TYPES: Final = (GlueType.BEAN,)
 
@@ -167,7 +166,7 @@ _READERS: Final[Mapping[str, Callable[[str, Any], Any]]] = {
     "time_zone": _optional_text(64),
     "anchor_ms": lambda _, value: value,
     "misfire_strategy": _choice(MisfireStrategy),
-    "route_strategy": _choice(RouteStrategy, SUPPORTED_ROUTES),
+    "route_strategy": _choice(RouteStrategy),
     "handler": _text(255),
     "parameter": checked_parameter,
     "block_strategy": _choice(BlockStrategy, SUPPORTED_BLOCKS),

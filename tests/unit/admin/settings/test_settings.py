@@ -8,6 +8,7 @@ import pytest
 
 from jobwheel.admin.settings import Settings, SettingsError, load_settings, make_data_dir, setting_names
 from jobwheel.kernel.secret import Secret
+from jobwheel.schedule import Language
 
 
 def load(environ: dict[str, str] | None = None, **overrides: object) -> Settings:
@@ -32,6 +33,7 @@ def test_the_defaults(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert (settings.claim_batch, settings.address_limit, settings.send_timeout_s) == (1000, 32, 3.0)
     assert settings.wheel_capacity == 20_000
     assert not settings.auto_create_groups
+    assert settings.language == "en"
     assert not (tmp_path / ".jobwheel").exists()
 
 
@@ -50,6 +52,7 @@ def test_later_sources_win_and_are_named(tmp_path: Path) -> None:
     [
         ("JOBWHEEL_PORT", "0", "port", 0),
         ("JOBWHEEL_LOG_FORMAT", "JSON", "log_format", "json"),
+        ("JOBWHEEL_LANGUAGE", "zh-tw", "language", "zh-TW"),
         ("JOBWHEEL_AUTO_CREATE_GROUPS", "yes", "auto_create_groups", True),
         ("JOBWHEEL_AUTO_CREATE_GROUPS", "off", "auto_create_groups", False),
         ("JOBWHEEL_SEND_TIMEOUT_S", "0.5", "send_timeout_s", 0.5),
@@ -227,3 +230,13 @@ def test_a_database_url_may_hold_a_password_and_is_not_shown() -> None:
     settings = load(database_url="postgresql://wheel:made-up-51d0@h/d")
     assert settings.database_url.endswith("made-up-51d0@h/d")
     assert "made-up-51d0" not in repr(settings)
+
+
+@pytest.mark.parametrize("language", Language)
+def test_messages_can_be_had_in_every_language_there_is(language: Language) -> None:
+    assert load({"JOBWHEEL_LANGUAGE": language.value}).language == language
+
+
+def test_a_language_that_nobody_has_written_is_refused_with_those_there_are() -> None:
+    with pytest.raises(SettingsError, match="'fr' is not one of en, zh-CN, zh-TW"):
+        load({"JOBWHEEL_LANGUAGE": "fr"})

@@ -1,13 +1,13 @@
 """What a strategy is."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Protocol
 
 import msgspec
 
 from jobwheel.admin.domain.ids import JobId
-
-Candidate = TypeVar("Candidate")
+from jobwheel.admin.engine.addresses import Candidate
+from jobwheel.admin.engine.executor_client import Answer
 
 
 class Router(Protocol):
@@ -16,7 +16,8 @@ class Router(Protocol):
     def order(self, job_id: JobId, candidates: Sequence[Candidate], now_ms: int) -> Sequence[Candidate]:
         """The candidates, the chosen one first, then in the order in which they are to be tried.
 
-        `candidates` is sorted and not empty; the answer holds each of them once.
+        `candidates` is not empty, in a fixed list's own order or else sorted; the answer holds each of them once.
+        `now_ms` is epoch milliseconds.
         """
         ...
 
@@ -25,15 +26,44 @@ class Router(Protocol):
         ...
 
 
-class Chosen(msgspec.Struct, frozen=True):
-    """Stub."""
+class Asker(Protocol):
+    """Asks an executor before it is chosen. It never raises: what the network does is in the answer.
 
-    candidates: Sequence[Any]
-    asked: Sequence[tuple[str, Any]]
+    ACCEPTED means yes, every other kind no. An answer comes within the send time-out.
+    """
+
+    async def beat(self, candidate: Candidate) -> Answer:
+        """Is it alive?"""
+        ...
+
+    async def idle_beat(self, job_id: JobId, candidate: Candidate) -> Answer:
+        """Does no run of this job run or wait there?"""
+        ...
+
+
+class Chosen(msgspec.Struct, frozen=True):
+    """What asking led to.
+
+    `candidates`: the one that said yes, then those that were not asked; empty if none said yes. `asked`: each address
+    that was asked, in this order, with its answer.
+    """
+
+    candidates: Sequence[Candidate]
+    asked: Sequence[tuple[str, Answer]]
+
+
+class ProbingRouter(Protocol):
+    """Asks a group's live addresses, in the list's order, which of them gets a run."""
+
+    async def choose(self, job_id: JobId, candidates: Sequence[Candidate], ask: Asker) -> Chosen:
+        """The first that says yes. May be called for many runs at once; nothing is remembered between them."""
+        ...
 
 
 class UnknownStrategyError(Exception):
-    """A stored job names a strategy that does not exist, or not yet."""
+    """A stored job names a strategy that does not exist."""
 
     def __init__(self, strategy: str, known: Sequence[str]) -> None:
+        self.strategy = strategy
+        self.known = tuple(known)
         super().__init__(f"route strategy {strategy!r} is not one of {', '.join(known)}")

@@ -4,7 +4,7 @@ import random
 from collections.abc import Sequence
 
 from jobwheel.admin.domain.ids import JobId
-from jobwheel.admin.engine.routing.base import Candidate
+from jobwheel.admin.engine.addresses import Candidate
 
 
 class RandomChoice:

@@ -1,0 +1,199 @@
+"""What a trigger message is made of, in each language. `{}` stands for what a sentence is about, in this order."""
+# ruff: noqa: RUF001 - Chinese has its own punctuation marks
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from jobwheel.admin.engine.executor_client import AnswerKind
+from jobwheel.schedule import Language
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerWords:
+    """One language's sentences, without the ends of their lines."""
+
+    # The heading.
+    trigger_type: str
+    node: str
+    registered: str
+    fixed_list: str
+    addresses: str
+    comma: str
+    and_more: str
+    none_live: str
+    route_strategy: str
+    by_hand: str
+    block_strategy: str
+    timeout: str
+    no_timeout: str
+    attempt: str
+    shard: str
+    # What an address said: address and code; and what comes between that and its own words.
+    colon: str
+    answers: Mapping[AnswerKind, str]
+    answers_first: Mapping[AnswerKind, str]
+    left: str
+    out: str
+    # How it ended.
+    no_address: str
+    named_not_live: str
+    none_said_yes: str
+    none_reached: str
+    unknown_strategy: str
+    over_limit: str
+    # What became of an unconfirmed run.
+    broken_off: str
+    sent_again: str
+    no_answer: str
+    not_readable: str
+    replaced: str
+    called_idle: str
+
+
+_EN: Final = TriggerWords(
+    trigger_type="type: {}",
+    node="node: {}",
+    registered="registration: registered",
+    fixed_list="registration: fixed list",
+    addresses="addresses: {}",
+    comma=", ",
+    and_more=" and {} more",
+    none_live="none is live",
+    route_strategy="route strategy: {}",
+    by_hand=", address named by hand",
+    block_strategy="block strategy: {}",
+    timeout="time-out: {} s",
+    no_timeout="time-out: none",
+    attempt="attempt: {}, retries left: {}",
+    shard="shard: {}/{}",
+    colon=": ",
+    answers={
+        AnswerKind.ACCEPTED: "{} accepted (code {})",
+        AnswerKind.STOPPING: "{} is shutting down (code {})",
+        AnswerKind.REJECTED: "{} rejected (code {})",
+        AnswerKind.UNREACHABLE: "{} unreachable (code {})",
+        AnswerKind.UNCONFIRMED: "{} gave no usable answer: the run may or may not have arrived (code {})",
+    },
+    answers_first={
+        AnswerKind.ACCEPTED: "asked first, {} said yes (code {})",
+        AnswerKind.STOPPING: "asked first, {} is shutting down (code {})",
+        AnswerKind.REJECTED: "asked first, {} said no (code {})",
+        AnswerKind.UNREACHABLE: "asked first, {} unreachable (code {})",
+        AnswerKind.UNCONFIRMED: "asked first, {} gave no usable answer (code {})",
+    },
+    left="{} has left the registry",
+    out="{} was unreachable a moment ago",
+    no_address="no live address: start an executor of the group, or see why none beats",
+    named_not_live="no live address: of those named by hand ({}) none is live now; see why, or name another",
+    none_said_yes="no address that was asked said yes",
+    none_reached="no address could be reached",
+    unknown_strategy="route strategy {} is not one of {}",
+    over_limit="discarded: {} runs of the job are under way, and no more may be at once",
+    broken_off="its sending was broken off",
+    sent_again="sent again: ",
+    no_answer="not confirmed: no answer for {} minutes",
+    not_readable="not confirmed: no readable answer for {} minutes",
+    replaced="not confirmed: another process answers at this address now",
+    called_idle="not confirmed: {} called the job idle {} times running",
+)
+
+_ZH_CN: Final = TriggerWords(
+    trigger_type="触发类型：{}",
+    node="调度节点：{}",
+    registered="注册方式：自动注册",
+    fixed_list="注册方式：手动录入",
+    addresses="执行器地址：{}",
+    comma="、",
+    and_more=" 等，另有 {} 个",
+    none_live="无在线地址",
+    route_strategy="路由策略：{}",
+    by_hand="（手动指定地址）",
+    block_strategy="阻塞处理策略：{}",
+    timeout="任务超时时间：{} 秒",
+    no_timeout="任务超时时间：不限",
+    attempt="第 {} 次执行，剩余重试次数：{}",
+    shard="广播分片：{}/{}",
+    colon="：",
+    answers={
+        AnswerKind.ACCEPTED: "{} 已接收（code {}）",
+        AnswerKind.STOPPING: "{} 正在停机（code {}）",
+        AnswerKind.REJECTED: "{} 拒绝执行（code {}）",
+        AnswerKind.UNREACHABLE: "{} 无法连接（code {}）",
+        AnswerKind.UNCONFIRMED: "{} 未返回有效应答，无法确认任务是否已送达（code {}）",
+    },
+    answers_first={
+        AnswerKind.ACCEPTED: "调度前探测：{} 可用（code {}）",
+        AnswerKind.STOPPING: "调度前探测：{} 正在停机（code {}）",
+        AnswerKind.REJECTED: "调度前探测：{} 不可用（code {}）",
+        AnswerKind.UNREACHABLE: "调度前探测：{} 无法连接（code {}）",
+        AnswerKind.UNCONFIRMED: "调度前探测：{} 未返回有效应答（code {}）",
+    },
+    left="{} 已从注册中心下线",
+    out="{} 刚才无法连接，已跳过",
+    no_address="没有在线的执行器地址：请启动该分组的执行器，或检查心跳为何中断",
+    named_not_live="没有在线的执行器地址：手动指定的地址（{}）均不在线，请检查原因或改用其他地址",
+    none_said_yes="所探测的地址均不可用",
+    none_reached="所有地址均无法连接",
+    unknown_strategy="未知的路由策略 {}，可选值：{}",
+    over_limit="已丢弃：该任务正在执行的实例已达上限 {} 个",
+    broken_off="发送过程中断",
+    sent_again="重新发送：",
+    no_answer="无法确认：{} 分钟内没有应答",
+    not_readable="无法确认：{} 分钟内没有可识别的应答",
+    replaced="无法确认：该地址上的执行器进程已更换",
+    called_idle="无法确认：{} 连续 {} 次报告该任务空闲",
+)
+
+_ZH_TW: Final = TriggerWords(
+    trigger_type="觸發類型：{}",
+    node="排程節點：{}",
+    registered="註冊方式：自動註冊",
+    fixed_list="註冊方式：手動輸入",
+    addresses="執行器位址：{}",
+    comma="、",
+    and_more=" 等，另有 {} 個",
+    none_live="無上線位址",
+    route_strategy="路由策略：{}",
+    by_hand="（手動指定位址）",
+    block_strategy="阻塞處理策略：{}",
+    timeout="任務逾時時間：{} 秒",
+    no_timeout="任務逾時時間：不限",
+    attempt="第 {} 次執行，剩餘重試次數：{}",
+    shard="廣播分片：{}/{}",
+    colon="：",
+    answers={
+        AnswerKind.ACCEPTED: "{} 已接收（code {}）",
+        AnswerKind.STOPPING: "{} 正在停機（code {}）",
+        AnswerKind.REJECTED: "{} 拒絕執行（code {}）",
+        AnswerKind.UNREACHABLE: "{} 無法連線（code {}）",
+        AnswerKind.UNCONFIRMED: "{} 未傳回有效回應，無法確認任務是否已送達（code {}）",
+    },
+    answers_first={
+        AnswerKind.ACCEPTED: "派發前探測：{} 可用（code {}）",
+        AnswerKind.STOPPING: "派發前探測：{} 正在停機（code {}）",
+        AnswerKind.REJECTED: "派發前探測：{} 不可用（code {}）",
+        AnswerKind.UNREACHABLE: "派發前探測：{} 無法連線（code {}）",
+        AnswerKind.UNCONFIRMED: "派發前探測：{} 未傳回有效回應（code {}）",
+    },
+    left="{} 已從註冊中心下線",
+    out="{} 剛才無法連線，已略過",
+    no_address="沒有上線的執行器位址：請啟動該群組的執行器，或檢查心跳為何中斷",
+    named_not_live="沒有上線的執行器位址：手動指定的位址（{}）均未上線，請檢查原因或改用其他位址",
+    none_said_yes="所探測的位址均不可用",
+    none_reached="所有位址均無法連線",
+    unknown_strategy="未知的路由策略 {}，可選值：{}",
+    over_limit="已捨棄：該任務執行中的實例已達上限 {} 個",
+    broken_off="傳送過程中斷",
+    sent_again="重新傳送：",
+    no_answer="無法確認：{} 分鐘內沒有回應",
+    not_readable="無法確認：{} 分鐘內沒有可辨識的回應",
+    replaced="無法確認：該位址上的執行器行程已更換",
+    called_idle="無法確認：{} 連續 {} 次回報該任務閒置",
+)
+
+WORDS: Final[Mapping[Language, TriggerWords]] = {
+    Language.EN: _EN,
+    Language.ZH_CN: _ZH_CN,
+    Language.ZH_TW: _ZH_TW,
+}

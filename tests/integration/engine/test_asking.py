@@ -1,0 +1,91 @@
+"""FAILOVER and BUSYOVER: executors are asked before a run takes off."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from jobwheel.admin.domain.run import Outcome
+from tests.support.http_peer import unused_port
+from tests.support.live_admin import LiveAdmin, until
+from tests.support.recording_executor import Asked, RecordingExecutor, hang
+
+
+async def register_dead(live: LiveAdmin, port: int) -> str:
+    """An address that registered and then vanished."""
+    async with live.executor(port=port) as executor:
+        await executor.register()
+        return executor.address
+
+
+async def test_failover_takes_the_first_that_answers(live: LiveAdmin) -> None:
+    async with live.executor() as alive:
+        await alive.register()
+        dead = [await register_dead(live, unused_port()) for _ in range(3)]
+        run = await live.done(await live.trigger(await live.job(route_strategy="FAILOVER")))
+    assert (run.outcome, run.executor_address) == (Outcome.SUCCEEDED, alive.address)
+    message = run.trigger_message or ""
+    before = [address for address in dead if address < alive.address]
+    assert all(address in message for address in before)
+    assert [asked.path for asked in alive.asked] == ["/beat", "/run"]
+
+
+async def test_failover_without_anyone_alive_fails_with_every_answer(live: LiveAdmin) -> None:
+    dead = [await register_dead(live, unused_port()) for _ in range(2)]
+    run = await live.done(await live.trigger(await live.job(route_strategy="FAILOVER")))
+    assert (run.outcome, run.trigger_code, run.handle_code) == (Outcome.FAILED, 500, 0)
+    assert all(address in (run.trigger_message or "") for address in dead)
+
+
+async def test_busyover_takes_the_first_that_is_idle(live: LiveAdmin) -> None:
+    async with live.executor() as one, live.executor() as two:
+        busy, idle = sorted((one, two), key=lambda executor: executor.address)
+        busy.idle = False
+        for executor in (busy, idle):
+            await executor.register()
+        job = await live.job(route_strategy="BUSYOVER")
+        run = await live.done(await live.trigger(job))
+        assert (run.outcome, run.executor_address) == (Outcome.SUCCEEDED, idle.address)
+        assert [(asked.path, asked.body) for asked in busy.asked] == [("/idleBeat", {"jobId": job.id})]
+        idle.idle = False
+        run = await live.done(await live.trigger(job))
+    assert run.outcome is Outcome.FAILED
+    assert all(executor.address in (run.trigger_message or "") for executor in (busy, idle))
+
+
+@pytest.mark.parametrize("strategy", ["FAILOVER", "BUSYOVER"])
+async def test_questions_that_hang_hold_nobody_else_up(live: LiveAdmin, strategy: str) -> None:
+    async def never(_: RecordingExecutor, __: Asked) -> dict[str, Any]:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async with live.executor(app_name="slow") as hanging, live.executor(app_name="billing") as executor:
+        await hanging.register()
+        await executor.register()
+        hanging.ask = never
+        stuck, job = await live.job(app_name="slow", route_strategy=strategy), await live.job(app_name="billing")
+        for _ in range(50):
+            await live.trigger(stuck)
+        await until(lambda: len(hanging.asked) >= 20)
+        run = await live.done(await live.trigger(job))
+        assert run.outcome is Outcome.SUCCEEDED
+        assert run.sent_ms is not None
+        assert run.due_ms is not None
+        assert run.sent_ms - run.due_ms < 500
+
+
+async def test_a_stop_in_the_middle_of_a_question_leaves_the_run_pending(live: LiveAdmin) -> None:
+    async with live.executor(hang) as executor:
+        await executor.register()
+        asked = asyncio.Event()
+
+        async def never(_: RecordingExecutor, __: Asked) -> dict[str, Any]:
+            asked.set()
+            await asyncio.Event().wait()
+            raise AssertionError
+
+        executor.ask = never
+        run_id = await live.trigger(await live.job(route_strategy="FAILOVER"))
+        await asyncio.wait_for(asked.wait(), 5)
+        await live.admin.engine.launcher.stop()
+        assert (await live.run(run_id)).phase == "pending"
