@@ -23,14 +23,15 @@ def _measurements(*, brief: bool) -> dict[str, Callable[[], Figures]]:
     seconds = 2.0 if brief else 60.0
     throughput = 500 if brief else 5000
 
-    def engine_with(executor: str, jobs: int) -> Callable[[], Figures]:
-        return lambda: asdict(engine.measure(engine.Load("sqlite", jobs, seconds, executor)))
+    def engine_with(executor: str, jobs: int, *, batched: bool = False) -> Callable[[], Figures]:
+        return lambda: asdict(engine.measure(engine.Load("sqlite", jobs, seconds, executor, batched)))
 
     return {
         "cron": cron.measure,
         "dispatch": dispatch.measure,
         "engine at 100 runs/s": engine_with("recording", 100),
         "engine at 5,000 runs/s": engine_with("recording", throughput),
+        "engine at 5,000 runs/s, batched": engine_with("recording", throughput, batched=True),
         "engine with the SDK at 500 runs/s": engine_with("sdk", 50 if brief else 500),
     }
 

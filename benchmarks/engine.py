@@ -2,9 +2,10 @@
 
 An admin process, its database and one executor process on this machine; FIX_RATE jobs of one second whose anchors are
 spread over the second. With `--rate` as many jobs as runs a second are wanted; with `--jobs` more than the engine can
-do shows what it can. Results are counted when they are stored. Lateness is from the due time to the arrival at the
-executor, so it includes the way there. A server (postgresql, mariadb) is one of its own, made for the measurement, and
-durable. Lost: planned instants or rows without an execution; doubled: executed twice.
+do shows what it can; with `--batched` the recording executor takes many runs in one request. Results are counted when
+they are stored. Lateness is from the due time to the arrival at the executor, so it includes the way there; "written"
+is the admin's own count, to the moment its request is written, by buckets. A server (postgresql, mariadb) is one of its
+own, made for the measurement, and durable. Lost: planned instants or rows without an execution; doubled: run twice.
 """
 
 import argparse
@@ -13,8 +14,6 @@ import json
 import os
 import secrets
 import shutil
-import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -28,6 +27,8 @@ from typing import Any, Final
 
 from sqlalchemy import insert, text
 
+from benchmarks.processes import cpu_s, free_port, resident_mib, stop, wait_for_port
+from benchmarks.written import Buckets, percentile_ms, read_buckets
 from jobwheel.admin.store import Connection, schema
 from jobwheel.admin.store.database import open_database
 from jobwheel.admin.store.tables import job_group, job_info
@@ -36,7 +37,6 @@ from tests.support.servers import EMPTY_DATABASE, SERVER_KINDS, running_server
 
 _WARM_UP_S: Final = 5.0
 _SETTLE_S: Final = 60.0
-_TICKS: Final = os.sysconf("SC_CLK_TCK")
 _EXECUTORS: Final = {"recording": "benchmarks.recording_executor", "sdk": "benchmarks.sdk_executor"}
 
 
@@ -48,16 +48,19 @@ class Load:
     jobs: int
     seconds: float
     executor: str
+    batched: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What came out. CPU is the admin's, in microseconds per result stored."""
+    """What came out. CPU is in microseconds per result stored, the admin's if nothing else is said."""
 
     runs_per_s: float
     cpu_us_per_run: float
+    executor_cpu_us_per_run: float
     lateness_p50_ms: float
     lateness_p99_ms: float
+    written_p99_within_ms: float
     rss_mib: float
     lost: int
     doubled: int
@@ -71,6 +74,7 @@ class _Place:
     admin_port: int
     executor_port: int
     token: str
+    metrics_token: str
     database_url: str
 
     @property
@@ -82,6 +86,17 @@ class _Place:
         return f"http://127.0.0.1:{self.admin_port}"
 
 
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """Results stored so far, CPU seconds used, what the admin holds in memory, how late it has written."""
+
+    results: int
+    cpu_s: float
+    executor_cpu_s: float
+    rss_mib: float
+    written: Buckets
+
+
 def measure(load: Load) -> Figures:
     """Run one measurement; everything it starts has ended when it returns."""
     folder = Path(tempfile.mkdtemp(prefix="jobwheel-bench-"))
@@ -90,7 +105,7 @@ def measure(load: Load) -> Figures:
             url = f"sqlite:///{folder / 'jobwheel.db'}"
             if load.database in SERVER_KINDS:
                 url = stack.enter_context(_server_database(load.database))
-            place = _Place(folder, _free_port(), _free_port(), secrets.token_urlsafe(24), url)
+            place = _Place(folder, free_port(), free_port(), secrets.token_urlsafe(24), secrets.token_urlsafe(24), url)
             _in_transaction(place, lambda connection: _fill(connection, load.jobs))
             return _measure_in(place, load)
     finally:
@@ -104,26 +119,28 @@ def _server_database(kind: str) -> Iterator[str]:
 
 
 def _measure_in(place: _Place, load: Load) -> Figures:
-    with _admin(place) as admin, _executor(place, load.executor) as executor:
+    with _admin(place) as admin, _executor(place, load) as executor:
         _run_sql(place, "UPDATE xxl_job_info SET trigger_status = 1, trigger_next_time = anchor_ms + 1000")
         time.sleep(_WARM_UP_S)
-        before, before_s = _sample(place, admin.pid), time.perf_counter()
+        before, before_s = _sample(place, admin.pid, executor.pid), time.perf_counter()
         began_ms = time.time_ns() // 1_000_000
         time.sleep(load.seconds)
-        after, took_s = _sample(place, admin.pid), time.perf_counter() - before_s
+        after, took_s = _sample(place, admin.pid, executor.pid), time.perf_counter() - before_s
         ended_ms = time.time_ns() // 1_000_000
         _run_sql(place, "UPDATE xxl_job_info SET trigger_status = 0")
         _wait_until_done(place)
-        _stop(executor)
+        stop(executor)
         executions = [tuple(map(int, line.split())) for line in place.record.read_text().splitlines()]
         late = sorted(arrived - planned for _, planned, arrived in executions if began_ms <= planned < ended_ms)
-        results = after[0] - before[0]
+        results = after.results - before.results
         return Figures(
             runs_per_s=round(results / took_s, 1),
-            cpu_us_per_run=round((after[1] - before[1]) / max(1, results) * 1e6, 1),
+            cpu_us_per_run=round((after.cpu_s - before.cpu_s) / max(1, results) * 1e6, 1),
+            executor_cpu_us_per_run=round((after.executor_cpu_s - before.executor_cpu_s) / max(1, results) * 1e6, 1),
             lateness_p50_ms=late[len(late) // 2] if late else -1,
             lateness_p99_ms=late[len(late) * 99 // 100] if late else -1,
-            rss_mib=round(after[2], 1),
+            written_p99_within_ms=percentile_ms(before.written, after.written, 0.99),
+            rss_mib=round(after.rss_mib, 1),
             lost=_lost(place, {log_id for log_id, _, _ in executions}),
             doubled=sum(count - 1 for count in Counter(log_id for log_id, _, _ in executions).values()),
         )
@@ -181,44 +198,34 @@ def _admin(place: _Place) -> Iterator["subprocess.Popen[bytes]"]:
         "JOBWHEEL_DATABASE_URL": place.database_url,
         "JOBWHEEL_PORT": str(place.admin_port),
         "JOBWHEEL_ACCESS_TOKEN": place.token,
+        "JOBWHEEL_METRICS_TOKEN": place.metrics_token,
         "JOBWHEEL_ADMIN_PASSWORD": secrets.token_urlsafe(12),
     }
     process = subprocess.Popen([sys.executable, "-m", "benchmarks.admin_process"], env=environment)
     try:
-        _wait_for_port(place.admin_port)
+        wait_for_port(place.admin_port)
         yield process
     finally:
-        _stop(process)
+        stop(process)
 
 
 @contextmanager
-def _executor(place: _Place, kind: str) -> Iterator["subprocess.Popen[bytes]"]:
+def _executor(place: _Place, load: Load) -> Iterator["subprocess.Popen[bytes]"]:
     arguments = [str(place.executor_port), place.admin_url, place.token, str(place.record)]
-    process = subprocess.Popen([sys.executable, "-m", _EXECUTORS[kind], *arguments])
+    if load.batched:
+        arguments.append("batched")
+    process = subprocess.Popen([sys.executable, "-m", _EXECUTORS[load.executor], *arguments])
     try:
-        _wait_for_port(place.executor_port)
+        wait_for_port(place.executor_port)
         yield process
     finally:
-        _stop(process)
+        stop(process)
 
 
-def _stop(process: "subprocess.Popen[bytes]") -> None:
-    if process.poll() is None:
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(60)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-
-def _sample(place: _Place, pid: int) -> tuple[int, float, float]:
-    """Results stored so far, CPU seconds used, resident MiB."""
+def _sample(place: _Place, admin_pid: int, executor_pid: int) -> _Sample:
     ((results,),) = _rows(place, "SELECT COUNT(*) FROM xxl_job_log WHERE handle_code = 200")
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    cpu_s = (int(fields[11]) + int(fields[12])) / _TICKS
-    resident = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmRSS"))
-    return results, cpu_s, int(resident.split()[1]) / 1024
+    written = read_buckets(place.admin_url, place.metrics_token)
+    return _Sample(results, cpu_s(admin_pid), cpu_s(executor_pid), resident_mib(admin_pid), written)
 
 
 def _wait_until_done(place: _Place) -> None:
@@ -234,22 +241,6 @@ def _run_sql(place: _Place, statement: str) -> None:
     _in_transaction(place, lambda connection: connection.execute(text(statement)))
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _wait_for_port(port: int) -> None:
-    deadline_s = time.perf_counter() + 30
-    while time.perf_counter() < deadline_s:
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.05)
-    raise TimeoutError(f"nothing listens on port {port}")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--database", choices=["sqlite", *SERVER_KINDS], default="sqlite")
@@ -258,9 +249,13 @@ def main() -> None:
     load.add_argument("--jobs", type=int, help="per-second jobs: more than the engine can do shows what it can")
     load.add_argument("--rate", type=int, help="runs a second that are wanted")
     parser.add_argument("--executor", choices=sorted(_EXECUTORS), default="recording")
+    parser.add_argument("--batched", action="store_true", help="the recording executor takes many runs in one request")
     parser.add_argument("--json", action="store_true", help="one JSON line")
     options = parser.parse_args()
-    figures = measure(Load(options.database, options.jobs or options.rate or 100, options.seconds, options.executor))
+    if options.batched and options.executor != "recording":
+        parser.error("--batched is for the recording executor; one on the SDK always takes batches")
+    jobs = options.jobs or options.rate or 100
+    figures = measure(Load(options.database, jobs, options.seconds, options.executor, options.batched))
     if options.json:
         print(json.dumps(asdict(figures)))
     else:

@@ -55,6 +55,12 @@ ENVELOPES = st.builds(
     encode_envelope, INT32, st.none() | ANY_TEXT, instance=st.none() | TEXT, reason=st.none() | st.sampled_from(Reason)
 )
 NEARLY = st.dictionaries(st.sampled_from(FIELDS), JSON | INT64 | st.none())
+# Python's NaN and Infinity are no JSON: with them the whole body is none.
+STRANGE_ITEMS = (
+    (JSON | NEARLY)
+    .map(lambda value: json.dumps(value).encode())
+    .filter(lambda text: b"NaN" not in text and b"Infinity" not in text)
+)
 TYPES: list[type[Any]] = [TriggerRequest, JobQuery, RegistryRequest, Envelope, LogPage]
 
 
@@ -87,7 +93,8 @@ def test_the_answers_to_a_batch_come_back_in_their_order_and_number(envelopes: l
             decode_batch_reply(reply, count)
 
 
-@given(st.lists(RUNS.map(encode) | (JSON | NEARLY).map(lambda value: json.dumps(value).encode()), max_size=6))
+@given(st.lists(RUNS.map(encode) | STRANGE_ITEMS, max_size=3))
+@example([b'{"jobId": {"\\ud800": null}}', b'{"jobId": 7, "logId": 1, "executorParams": "\\ud83d", "attempt": null}'])
 def test_each_run_of_a_batch_is_judged_as_if_it_came_alone(items: list[bytes]) -> None:
     for item, judged in zip(items, decode_batch(b"[" + b",".join(items) + b"]"), strict=True):
         if isinstance(judged, MalformedMessageError):

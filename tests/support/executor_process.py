@@ -1,6 +1,7 @@
 """A recording executor as a process of its own: it appends each start to a file.
 
-`python -m tests.support.executor_process {admin's URL} {token} {port} {file} [instance]`: one of ours with an instance.
+`python -m tests.support.executor_process {admin's URL} {token} {port} {file} [instance]`: one of ours with an instance,
+and then it takes batches.
 """
 
 import asyncio
@@ -38,7 +39,8 @@ def planned_ms(body: dict[str, object]) -> object:
 async def serve(admin_url: str, token: str, port: int, path: str, instance: str | None) -> None:
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-    executor = RecordingExecutor(admin_url, token, instance=instance, port=port, on_start=StartLog(path).note)
+    note, ours = StartLog(path).note, instance is not None
+    executor = RecordingExecutor(admin_url, token, instance=instance, batch=ours, port=port, on_start=note)
     async with executor:
         sys.stdout.write("ready\n")
         sys.stdout.flush()

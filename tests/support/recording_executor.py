@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from jobwheel.kernel.clock import SystemClock
+from jobwheel.wire.batch import BATCH_PATH
 from jobwheel.wire.client import UncertainError, UnreachableError, WireClient
 
 INSTANCE = "7f0c6a52-0000-4000-8000-000000000001"
@@ -39,8 +40,10 @@ Answer = Callable[["RecordingExecutor", Asked], Awaitable[dict[str, Any] | bytes
 class RecordingExecutor:
     """Serves `path` (`/run`, or `/trigger` for a newer one); with `instance` it is one of ours.
 
-    Every run is answered by `answer`, every question before a run by `ask`: alive, and idle if `idle` says so. With `reports` an accepted run is called
-    back at once as succeeded. `asked` holds all requests.
+    Every run is answered by `answer`, every question before a run by `ask`: alive, and idle if `idle` says so. With
+    `reports` an accepted run is called back at once as succeeded. `asked` holds all requests. With `batch` it announces
+    and serves `/runBatch`: each run of a batch is asked for by itself, and `batches` holds the log ids of each; raw
+    bytes, or None, as the answer to one are the answer to all.
     """
 
     admin_url: str
@@ -51,8 +54,10 @@ class RecordingExecutor:
     app_name: str = "orders"
     reports: bool = True
     idle: bool = True
+    batch: bool = False
     port: int = 0
     asked: list[Asked] = field(default_factory=list)
+    batches: list[list[int]] = field(default_factory=list)
     started: dict[int, Asked] = field(default_factory=dict)
     on_start: Callable[[Asked], None] = lambda _: None
     ask: "Answer" = field(default_factory=lambda: say_how_it_is)
@@ -88,7 +93,7 @@ class RecordingExecutor:
 
     def runs(self) -> list[Asked]:
         """The requests to run something, in the order in which they came."""
-        return [asked for asked in self.asked if asked.path in ("/run", "/trigger")]
+        return [asked for asked in self.asked if asked.path in ("/run", "/trigger", BATCH_PATH)]
 
     async def post(self, name: str, body: object, token: str | None = None) -> dict[str, Any]:
         """Post to the admin's API; its envelope."""
@@ -105,7 +110,7 @@ class RecordingExecutor:
             "registryValue": self.address,
         }
         if self.instance is not None:
-            body["features"] = {"instance": self.instance, "version": "1.0.0"}
+            body["features"] = {"instance": self.instance, "version": "1.0.0", "batch": self.batch}
         return body
 
     async def register(self) -> None:
@@ -135,7 +140,7 @@ class RecordingExecutor:
         self._writers.add(writer)
         try:
             while True:
-                answer = await self._answer(await _read(reader))
+                answer = await self._answer_all(await _read(reader))
                 if answer is None:
                     break
                 body = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
@@ -147,6 +152,20 @@ class RecordingExecutor:
             writer.transport.abort()
             self._writers.discard(writer)
             self._tasks.discard(task)
+
+    async def _answer_all(self, asked: list[Asked]) -> dict[str, Any] | bytes | None:
+        """The envelope of a request, or that of a batch around those of its runs, in their order."""
+        if asked[0].path != BATCH_PATH or not self.batch:
+            return await self._answer(asked[0])
+        self.batches.append([each.log_id for each in asked])
+        envelopes: list[dict[str, Any]] = []
+        for each in asked:
+            self.asked.append(each)
+            answer = await self.answer(self, each)
+            if not isinstance(answer, dict):
+                return answer
+            envelopes.append(answer)
+        return self.envelope(data=envelopes, content=envelopes)
 
     async def _answer(self, asked: Asked) -> dict[str, Any] | bytes | None:
         self.asked.append(asked)
@@ -181,12 +200,15 @@ class RecordingExecutor:
             await _CLOCK.wait(0.05)
 
 
-async def _read(reader: asyncio.StreamReader) -> Asked:
+async def _read(reader: asyncio.StreamReader) -> list[Asked]:
+    """A request; a batch as one of each of its runs (never empty)."""
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
     request_line, *lines = head.removesuffix("\r\n\r\n").split("\r\n")
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
     body = await reader.readexactly(int(headers.get("content-length", "0")))
-    return Asked(request_line.split()[1], headers, json.loads(body or b"{}"), _CLOCK.now())
+    read, now_ms = json.loads(body or b"{}"), _CLOCK.now()
+    bodies = read if isinstance(read, list) and read else [read]
+    return [Asked(request_line.split()[1], headers, each, now_ms) for each in bodies]
 
 
 async def say_how_it_is(executor: RecordingExecutor, asked: Asked) -> dict[str, Any]:

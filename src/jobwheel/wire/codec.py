@@ -29,9 +29,8 @@ def decode(body: bytes, message_type: type[Message]) -> Message:
     """
     try:
         return msgspec.json.decode(body, type=message_type)
-    except msgspec.ValidationError:
-        return _decode_without_nulls(body, message_type)
     except (msgspec.DecodeError, UnicodeDecodeError):
+        # Mended even if a null is what it stumbled over first: badly cut text may stand behind it.
         return _decode_without_nulls(mend_json(body), message_type)
     except RecursionError as error:
         raise MalformedMessageError("the body is nested too deeply") from error

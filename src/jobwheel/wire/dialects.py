@@ -10,6 +10,8 @@ from jobwheel.wire.errors import MalformedMessageError
 from jobwheel.wire.mend import without_surrogates
 from jobwheel.wire.messages import Dialect, Int32, Int64, LogQuery, Result
 
+_MOST_REJECTED = 10_000
+
 RUN_PATH = {Dialect.A: "/run", Dialect.B: "/run", Dialect.C: "/trigger"}
 
 
@@ -55,7 +57,8 @@ def decode_callbacks(body: bytes) -> CallbackBatch:
     """The results that a callback of any dialect carries. Each item is judged alone.
 
     Raises:
-        MalformedMessageError: the body as a whole is neither a list of callbacks nor a `callbackList`.
+        MalformedMessageError: the body as a whole is neither a list of callbacks nor a `callbackList`, or more than
+            10,000 of its items are bad.
     """
     items = _callback_items(body)
     batch = CallbackBatch()
@@ -64,6 +67,10 @@ def decode_callbacks(body: bytes) -> CallbackBatch:
             batch.results.append(decode(bytes(item), _CallbackItem).to_result())
         except MalformedMessageError as error:
             batch.rejected.append(f"item {index}: {error.message}")
+            if len(batch.rejected) > _MOST_REJECTED:
+                # A bad one costs 20 µs, and 10 MiB hold millions: an admin that names them all stands still meanwhile.
+                what = f"more than {_MOST_REJECTED} of its {len(items)} items are bad, the first as follows: "
+                raise MalformedMessageError(what + batch.rejected[0]) from error
     return batch
 
 

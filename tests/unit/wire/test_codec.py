@@ -90,6 +90,12 @@ def test_text_that_was_cut_or_badly_escaped_is_mended(text: bytes, read: str) ->
     assert decode(body, TriggerRequest).executor_params == read
 
 
+def test_nulls_and_cut_text_in_one_message_are_both_forgiven() -> None:
+    for text in (rb"\ud83d", b"\xe4\xbb"):
+        body = b'{"jobId": 7, "executorTimeout": null, "logId": 1, "executorParams": "cut %b"}' % text
+        assert decode(body, TriggerRequest) == TriggerRequest(job_id=7, log_id=1, executor_params="cut \ufffd")
+
+
 def test_mending_takes_a_time_that_grows_with_the_length_alone() -> None:
     # Quadratic in the number of quotes, this would take minutes.
     for body in (rb"\"" * 500_000, b'"' + rb"\"" * 500_000, b'"\n' * 500_000, b'{"' + b"\\" * 1_000_001):

@@ -56,6 +56,14 @@ def test_a_bad_item_is_named_and_the_others_are_read(bad: object, why: str, *, w
     assert batch.rejected[0].startswith(why)
 
 
+def test_a_body_of_bad_items_does_not_keep_the_admin_busy() -> None:
+    # Named one by one, these took 90 s.
+    with pytest.raises(MalformedMessageError, match=r"more than 10000 of its 5000001 items .* item 0: expected"):
+        decode_callbacks(b"[" + b"1," * 5_000_000 + b"1]")
+    some = decode_callbacks(b"[" + b"1," * 9_999 + b'1,{"logId":1,"handleCode":200}]')
+    assert (len(some.rejected), [result.log_id for result in some.results]) == (10_000, [1])
+
+
 @pytest.mark.parametrize("message", [rb"\ud83d", b"\xc8\xce", b"two\nlines"])
 def test_an_item_with_broken_text_keeps_its_result_and_stops_no_other(message: bytes) -> None:
     body = b'[{"logId":1,"handleCode":200,"handleMsg":"%b"},{"logId":2,"handleCode":500}]' % message

@@ -130,7 +130,9 @@ class RouteFinder:
         """Put the run where it belongs. `answers` is what the router's questions said, if they were asked already."""
         candidates = self.candidates(run, job)
         heading = self._heading(run, job, candidates)
-        if not candidates:
+        if answers is not None:
+            self._follow(departures, run, job, answers, heading)
+        elif not candidates:
             departures.grounded.append(Grounded(run, job, heading + self._nowhere(run)))
         elif run.shard is not None:
             had = [each for each in candidates if each.address == run.address]
@@ -141,10 +143,8 @@ class RouteFinder:
             departures.broadcasts.append(Broadcast(flight, candidates[1:], self._context.messages))
         elif not self._routers.asks(job.route_strategy):
             self._order(departures, run, job, candidates, heading)
-        elif answers is None:
-            departures.to_ask.append((run, job))
         else:
-            self._follow(departures, run, job, answers, heading)
+            departures.to_ask.append((run, job))
 
     def _order(
         self,
