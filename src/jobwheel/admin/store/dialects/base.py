@@ -21,6 +21,11 @@ class Statements(Protocol):
     demands when it changed them: they decide, whatever was read before.
     """
 
+    @property
+    def is_ddl_transactional(self) -> bool:
+        """Whether a change of the schema is undone with its transaction."""
+        ...
+
     def insert_runs(self, connection: Connection, zone: InstallationZone, runs: Sequence[NewRun]) -> list[RunId]:
         """Write pending runs; return their ids in the order of `runs`."""
         ...

@@ -96,6 +96,8 @@ _ANY_WAITING = f"SELECT 1 FROM xxl_job_info WHERE {_WAITING} LIMIT 1"  # noqa: S
 class MysqlStatements:
     """See `Statements`."""
 
+    is_ddl_transactional = False
+
     def insert_runs(self, connection: Connection, zone: InstallationZone, runs: Sequence[NewRun]) -> list[RunId]:
         names = ", ".join(RUN_COLUMNS)
         one = f"({', '.join(['%s'] * len(RUN_COLUMNS))}, 'pending')"

@@ -155,6 +155,8 @@ INSERT INTO xxl_job_lock (lock_name) VALUES ($1) ON CONFLICT (lock_name) DO UPDA
 class PostgresqlStatements:
     """See `Statements`."""
 
+    is_ddl_transactional = True
+
     def insert_runs(self, connection: Connection, zone: InstallationZone, runs: Sequence[NewRun]) -> list[RunId]:
         arrays = _columns([run_row(zone, run) for run in runs])
         # The ids are drawn in the order of the rows; the order in which they are returned is nobody's promise.

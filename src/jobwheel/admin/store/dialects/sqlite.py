@@ -151,6 +151,8 @@ WHERE id = ? AND schedule_type = 'FIX_DELAY' AND trigger_status = 1 AND trigger_
 class SqliteStatements:
     """See `Statements`."""
 
+    is_ddl_transactional = True
+
     def insert_runs(self, connection: Connection, zone: InstallationZone, runs: Sequence[NewRun]) -> list[RunId]:
         cursor = _cursor(connection)
         row = cursor.execute("SELECT seq FROM sqlite_sequence WHERE name = 'xxl_job_log'").fetchone()
