@@ -7,13 +7,12 @@ from collections.abc import AsyncIterator
 
 import pytest
 from sqlalchemy import text
-from sqlalchemy.exc import DBAPIError
 
 from jobwheel.admin.domain.run import Outcome
 from jobwheel.admin.domain.writes import Settlement
 from jobwheel.admin.store import Connection, schema, server_kinds
 from jobwheel.admin.store.database import is_outage, open_database
-from jobwheel.admin.store.errors import DatabaseUnusableError, SchemaVersionError, UnknownCommitError
+from jobwheel.admin.store.errors import DatabaseAwayError, DatabaseUnusableError, SchemaVersionError, UnknownCommitError
 from jobwheel.admin.store.server_database import ServerDatabase
 from jobwheel.kernel.clock import SystemClock
 from tests.support.cutting_proxy import CuttingProxy
@@ -57,7 +56,7 @@ async def names(store: Store) -> list[str]:
 
 
 async def test_what_reads_cannot_write(store: Store) -> None:
-    with pytest.raises(DBAPIError, match=r"(?i)read.only"):
+    with pytest.raises(DatabaseUnusableError, match=r"(?i)can only be read.*read.only"):
         await store.database.read(insert_lock, "a")
     assert await names(store) == []
 
@@ -161,7 +160,7 @@ async def test_a_connection_that_always_dies_is_given_up_soon(store: Store, kind
         connection.exec_driver_sql(KILL[kind].format(tries[-1]))
         connection.exec_driver_sql("SELECT 1")
 
-    with pytest.raises(DBAPIError) as caught:
+    with pytest.raises(DatabaseAwayError) as caught:
         await store.database.write(die)
     assert is_outage(caught.value)
     assert len(tries) == 4

@@ -36,6 +36,7 @@ _WRITER_PRAGMAS = (
     "wal_autocheckpoint=4096",
 )
 _CONFLICT_TRIES = 5
+_OLDEST_LIBRARY = (3, 35, 0)
 
 
 class SqliteDatabase(Database):
@@ -76,7 +77,10 @@ class SqliteDatabase(Database):
         *args: Arguments.args,
         **kwargs: Arguments.kwargs,
     ) -> Answer:
-        answer: Answer = await self._writer.run(lambda connection: work(connection, *args, **kwargs))
+        try:
+            answer: Answer = await self._writer.run(lambda connection: work(connection, *args, **kwargs))
+        except (OperationalError, sqlite3.OperationalError) as error:
+            raise DatabaseUnusableError(str(self.path), _cause(error)) from error
         return answer
 
     async def read(
@@ -94,9 +98,17 @@ class SqliteDatabase(Database):
             finally:
                 self._read_engines.put(engine)
 
-        return await asyncio.get_running_loop().run_in_executor(self._readers, transaction)
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._readers, transaction)
+        except (OperationalError, sqlite3.OperationalError) as error:
+            raise DatabaseUnusableError(str(self.path), _cause(error)) from error
 
     async def on_start(self) -> None:
+        found = sqlite3.sqlite_version_info
+        if found < _OLDEST_LIBRARY:
+            library, oldest = (".".join(map(str, each)) for each in (found, _OLDEST_LIBRARY))
+            reason = f"this Python's SQLite library is {library}, and {oldest} is the oldest that will do"
+            raise DatabaseUnusableError(str(self.path), f"{reason}: use a newer Python, or a database server")
         if self._exclusive:
             self._lock_file = _lock(self.path)
         loop = asyncio.get_running_loop()
