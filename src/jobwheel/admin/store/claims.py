@@ -8,7 +8,7 @@ from jobwheel.admin.domain.ids import JobId
 from jobwheel.admin.domain.job import DueJob
 from jobwheel.admin.store.dialects import statements
 from jobwheel.admin.store.pause_windows import read_windows
-from jobwheel.admin.store.tables import job_info
+from jobwheel.admin.store.tables import SCHEDULE_LOCK, job_info
 
 # In the order of DueJob's fields, of which the last one, the windows, comes from a table of its own.
 _DUE_COLUMNS = (
@@ -37,7 +37,7 @@ def lock_schedule(connection: Connection) -> None:
 
 def wait_for_schedule(connection: Connection) -> None:
     """The same, but wait for whoever holds it: for what happens once, at a start."""
-    statements(connection).wait_for_schedule(connection)
+    statements(connection).wait_for_lock(connection, SCHEDULE_LOCK)
 
 
 def due_jobs(connection: Connection, horizon_ms: int, most: int) -> Sequence[DueJob]:

@@ -90,8 +90,8 @@ class Statements(Protocol):
         """
         ...
 
-    def wait_for_schedule(self, connection: Connection) -> None:
-        """The same, but wait for whoever holds it."""
+    def wait_for_lock(self, connection: Connection, name: str) -> None:
+        """Hold a row of the lock table until the transaction ends; wait for whoever holds it, make it if missing."""
         ...
 
     def schema_lock(self, connection: Connection) -> AbstractContextManager[None]:

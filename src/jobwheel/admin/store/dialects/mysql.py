@@ -214,12 +214,12 @@ class MysqlStatements:
                 raise ScheduleLockedError from error
             raise
         if found is None:
-            self.wait_for_schedule(connection)
+            self.wait_for_lock(connection, SCHEDULE_LOCK)
 
-    def wait_for_schedule(self, connection: Connection) -> None:
+    def wait_for_lock(self, connection: Connection, name: str) -> None:
         # A row that is there is locked as well.
         statement = "INSERT INTO xxl_job_lock (lock_name) VALUES (%s) ON DUPLICATE KEY UPDATE lock_name = lock_name"
-        connection.exec_driver_sql(statement, (SCHEDULE_LOCK,))
+        connection.exec_driver_sql(statement, (name,))
 
     @contextmanager
     def schema_lock(self, connection: Connection) -> Iterator[None]:

@@ -147,7 +147,7 @@ WHERE job.id = given.id AND job.schedule_type = 'FIX_DELAY' AND job.trigger_stat
 
 _LOCK_SCHEDULE = "SELECT 1 FROM xxl_job_lock WHERE lock_name = $1 FOR UPDATE NOWAIT"
 # A conflict locks the row that is there.
-_WAIT_FOR_SCHEDULE = """
+_WAIT_FOR_LOCK = """
 INSERT INTO xxl_job_lock (lock_name) VALUES ($1) ON CONFLICT (lock_name) DO UPDATE SET lock_name = EXCLUDED.lock_name
 """
 
@@ -229,10 +229,10 @@ class PostgresqlStatements:
                 raise ScheduleLockedError from error
             raise
         if found is None:
-            self.wait_for_schedule(connection)
+            self.wait_for_lock(connection, SCHEDULE_LOCK)
 
-    def wait_for_schedule(self, connection: Connection) -> None:
-        connection.exec_driver_sql(_WAIT_FOR_SCHEDULE, (SCHEDULE_LOCK,))
+    def wait_for_lock(self, connection: Connection, name: str) -> None:
+        connection.exec_driver_sql(_WAIT_FOR_LOCK, (name,))
 
     @contextmanager
     def schema_lock(self, connection: Connection) -> Iterator[None]:

@@ -234,11 +234,11 @@ class SqliteStatements:
         return changed > 0
 
     def lock_schedule(self, connection: Connection) -> None:
-        self.wait_for_schedule(connection)
+        self.wait_for_lock(connection, SCHEDULE_LOCK)
 
-    def wait_for_schedule(self, connection: Connection) -> None:
+    def wait_for_lock(self, connection: Connection, name: str) -> None:
         # The transaction itself is the lock: it has the database's write lock since it began.
-        connection.exec_driver_sql("INSERT OR IGNORE INTO xxl_job_lock (lock_name) VALUES (?)", (SCHEDULE_LOCK,))
+        connection.exec_driver_sql("INSERT OR IGNORE INTO xxl_job_lock (lock_name) VALUES (?)", (name,))
 
     @contextmanager
     def schema_lock(self, connection: Connection) -> Iterator[None]:
