@@ -130,12 +130,16 @@ class ServerDatabase(Database):
             raise DatabaseUnusableError(self._where, reason) from error
         try:
             self._kind, found, least = await self._transaction(self._server.version, only_reads=False)
+            encoding = await self._transaction(self._server.encoding, only_reads=True)
             self._clock_origin_ms = await self._transaction(self._origin_of_clock, only_reads=True)
         except (DBAPIError, DatabaseAwayError) as error:
             raise DatabaseUnusableError(self._where, reason_of(error, self._url)) from error
         if found < least:
             versions = [".".join(map(str, each)) for each in (found, least)]
             reason = f"its server is {self._kind} {versions[0]}, and {versions[1]} is the oldest that will do"
+            raise DatabaseUnusableError(self._where, reason)
+        if encoding != "UTF8":
+            reason = f"its encoding is {encoding}, which cannot hold every text: make it anew with ENCODING 'UTF8'"
             raise DatabaseUnusableError(self._where, reason)
 
     async def on_stop(self) -> None:
@@ -176,7 +180,8 @@ class ServerDatabase(Database):
             skip_autocommit_rollback=only_reads,
         )
 
-        @event.listens_for(engine.sync_engine, "connect")
+        # Before SQLAlchemy looks how this server quotes names, which a session of ours may do in another way.
+        @event.listens_for(engine.sync_engine, "connect", insert=True)
         def set_up(connection: Any, record: ConnectionPoolEntry) -> None:
             record.info["made_s"] = self.clock.monotonic()
             with contextlib.closing(connection.cursor()) as cursor:

@@ -33,6 +33,7 @@ class ServerKind:
         arguments: gives the driver's arguments for a URL.
         session: statements that set a new connection up; True means one that only reads.
         version: the server's kind, its version, and the oldest that will do.
+        encoding: what texts are stored in.
         clock: a query for the server's clock, epoch milliseconds.
     """
 
@@ -42,6 +43,7 @@ class ServerKind:
     arguments: DriverArguments
     session: Callable[[bool], tuple[str, ...]]
     version: Callable[[Connection], tuple[str, tuple[int, ...], tuple[int, ...]]]
+    encoding: Callable[[Connection], str]
     clock: str
 
 
@@ -112,6 +114,15 @@ def _mysql_version(connection: Connection) -> tuple[str, tuple[int, ...], tuple[
     )
 
 
+def _postgresql_encoding(connection: Connection) -> str:
+    return str(connection.exec_driver_sql("SHOW server_encoding").scalar_one())
+
+
+def _mysql_encoding(_: Connection) -> str:
+    # Our tables name their own, whatever the database has.
+    return "UTF8"
+
+
 def _found(connection: Connection) -> tuple[int, ...]:
     return tuple(part for part in connection.dialect.server_version_info or () if isinstance(part, int))
 
@@ -123,6 +134,7 @@ _POSTGRESQL = ServerKind(
     arguments=_postgresql_arguments,
     session=lambda _: (),
     version=_postgresql_version,
+    encoding=_postgresql_encoding,
     clock="SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)",
 )
 # One dialect for both: what differs between the two is not used.
@@ -133,6 +145,7 @@ _MYSQL = ServerKind(
     arguments=_mysql_arguments,
     session=_mysql_session,
     version=_mysql_version,
+    encoding=_mysql_encoding,
     clock="SELECT CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)",
 )
 
