@@ -8,6 +8,7 @@ from sqlalchemy import ColumnElement, Connection, Row, delete, func, select, upd
 
 from jobwheel.admin.domain.ids import GroupId, JobId, NodeId, RunId
 from jobwheel.admin.domain.job import DispatchJob
+from jobwheel.admin.domain.policies import RouteStrategy
 from jobwheel.admin.domain.run import NewRun, PendingRun, Phase, TriggerType
 from jobwheel.admin.store.dialects import statements
 from jobwheel.admin.store.tables import job_info, job_log
@@ -36,7 +37,7 @@ _DISPATCH_COLUMNS = (
     job_info.c.id,
     job_info.c.job_group,
     func.coalesce(job_info.c.executor_handler, ""),
-    func.coalesce(job_info.c.executor_route_strategy, ""),
+    func.coalesce(job_info.c.executor_route_strategy, RouteStrategy.FIRST.value),
     func.coalesce(job_info.c.executor_block_strategy, ""),
     job_info.c.executor_timeout,
     job_info.c.glue_type,
