@@ -23,13 +23,13 @@ from tests.support.scene import CLOCK, Scene, read_admin, read_starts
 from tests.support.single_node import (
     EVERY_SECOND,
     Operator,
+    beaten,
     done,
     every_second,
     judge_runs,
     new_scene,
     operator,
     rows,
-    rows_when,
     settled,
 )
 
@@ -129,7 +129,7 @@ async def running_jobs(scene: Scene, fault: str, rounds_done: int) -> AsyncItera
     """Per-second jobs at work; at the end all their runs are settled, and judged."""
     async with scene.admin() as admin, scene.executor(INSTANCE) as executor:
         async with operator(scene) as someone:
-            await rows_when(scene, "SELECT 1 FROM xxl_job_registry")
+            await beaten(scene)
             jobs = await someone.jobs(JOBS, running=True, **EVERY_SECOND)
         began_ms = CLOCK.now()
         yield

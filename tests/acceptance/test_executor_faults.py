@@ -14,12 +14,15 @@ import pytest
 from jobwheel.admin.domain.ids import JobId
 from tests.support.checker import judge
 from tests.support.cutting_proxy import CuttingProxy
+from tests.support.live_admin import seen
 from tests.support.report import record_verdict
 from tests.support.rounds import rounds
 from tests.support.scene import CLOCK, Scene, read_admin, read_starts
 from tests.support.single_node import (
     EVERY_SECOND,
     Operator,
+    beaten,
+    done,
     every_second,
     judge_runs,
     new_scene,
@@ -32,8 +35,8 @@ from tests.support.single_node import (
 
 KILLS = rounds(4)
 RESTARTS = rounds(1)
+BOTH_KILLED = rounds(1)
 STARTED = "SELECT 1 FROM xxl_job_log WHERE phase = 'accepted' AND planned_ms > ? LIMIT 1"
-LIVE = "SELECT 1 FROM xxl_job_registry WHERE registry_value = ? AND instance_id IS NOT NULL LIMIT 1"
 
 
 def ended(scene: Scene) -> set[int]:
@@ -121,6 +124,46 @@ async def send(someone: Operator, proxy: CuttingProxy, jobs: Iterable[JobId], *,
     return run_ids
 
 
+async def work_unheard(scene: Scene, jobs: list[JobId]) -> set[int]:
+    """Runs whose admin is killed before they end, and their executor afterwards; returns their ids."""
+    async with working_executor(scene) as executor:
+        async with scene.admin() as admin, operator(scene) as someone:
+            jobs += await someone.jobs(0 if jobs else 10, parameter="1.5")
+            await beaten(scene)
+            run_ids = {await someone.trigger(job_id) for job_id in jobs}
+            await rows_when(scene, "SELECT count(*) FROM xxl_job_log WHERE phase = 'accepted' HAVING count(*) = 10")
+            admin.kill()
+            await admin.wait()
+
+        async def all_ended() -> bool:
+            await CLOCK.wait(0.05)
+            return run_ids <= await asyncio.to_thread(ended, scene)
+
+        await seen(all_ended, 10)
+        # From the work's end to the spool is a matter of milliseconds; a kill in them leaves a run for the lost rule.
+        await CLOCK.wait(0.5)
+        executor.kill()
+        await executor.wait()
+    return run_ids
+
+
+@pytest.mark.process
+@pytest.mark.timeout(60 + 30 * BOTH_KILLED)
+async def test_results_outlive_the_kill_of_the_admin_and_of_the_executor(tmp_path: Path) -> None:
+    scene = await new_scene(tmp_path)
+    jobs: list[JobId] = []
+    for _ in range(BOTH_KILLED):
+        run_ids = await work_unheard(scene, jobs)
+        async with scene.admin(), working_executor(scene):
+            await done(scene, run_ids)
+    outcomes = await rows(scene, "SELECT outcome, count(*) FROM xxl_job_log GROUP BY outcome")
+    starts = await asyncio.to_thread(read_starts, scene.starts_path)
+    verdict = await judge_runs(scene, [(start.log_id, start.at_ms) for start in starts])
+    record_verdict("sqlite", "admin and executor killed", BOTH_KILLED, verdict)
+    assert verdict.good, verdict
+    assert outcomes == [("succeeded", 10 * BOTH_KILLED)]
+
+
 UNCONFIRMED = "SELECT count(*) FROM xxl_job_log WHERE phase = 'unconfirmed' HAVING count(*) = ?"
 
 
@@ -136,7 +179,7 @@ async def test_another_process_at_the_address_runs_nothing_that_was_sent_to_the_
         jobs = await someone.jobs(6, parameter="60")
         for _ in range(RESTARTS):
             async with working_executor(scene, address) as executor:
-                await rows_when(scene, LIVE, address)
+                await beaten(scene)
                 never_now = await send(someone, proxy, jobs[:3], arrives=False)
                 taken_now = await send(someone, proxy, jobs[3:], arrives=True)
                 await rows_when(scene, UNCONFIRMED, 6)

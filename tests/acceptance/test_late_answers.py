@@ -14,7 +14,17 @@ from tests.support.recording_executor import INSTANCE, Asked, RecordingExecutor,
 from tests.support.report import record_verdict
 from tests.support.rounds import ROUNDS, rounds
 from tests.support.scene import CLOCK, Scene, read_starts
-from tests.support.single_node import done, judge_runs, new_scene, operator, rows, rows_when, settled, working_executor
+from tests.support.single_node import (
+    beaten,
+    done,
+    judge_runs,
+    new_scene,
+    operator,
+    rows,
+    rows_when,
+    settled,
+    working_executor,
+)
 
 RUNS = rounds(8)
 # Longer than an admin waits for an answer.
@@ -88,7 +98,7 @@ async def answers_cut_off(scene: Scene) -> None:
     async with proxy.running() as port, scene.admin(), operator(scene) as someone:
         address = f"http://127.0.0.1:{port}/"
         async with working_executor(scene, address):
-            await rows_when(scene, "SELECT 1 FROM xxl_job_registry WHERE registry_value = ?", address)
+            await beaten(scene)
             # Some are over before they would be sent again, some are not.
             jobs = [await someone.job(parameter=str(each % 2 * 14)) for each in range(RUNS)]
             proxy.armed = proxy.stays_armed = True

@@ -14,7 +14,7 @@ from tests.support.recording_executor import INSTANCE
 from tests.support.report import record_verdict
 from tests.support.rounds import ROUNDS, rounds
 from tests.support.scene import CLOCK, Scene, read_admin, read_starts
-from tests.support.single_node import EVERY_SECOND, every_second, new_scene, operator, rows, rows_when, settled
+from tests.support.single_node import EVERY_SECOND, beaten, every_second, new_scene, operator, rows, settled
 
 JOBS = 1000
 # Ten minutes in the long form of twenty rounds.
@@ -35,7 +35,7 @@ async def start_all(scene: Scene) -> list[JobId]:
 async def test_of_a_thousand_per_second_jobs_no_instant_is_missing_or_double(tmp_path: Path) -> None:
     scene = await new_scene(tmp_path)
     async with scene.admin() as admin, scene.executor(INSTANCE) as executor:
-        await rows_when(scene, "SELECT 1 FROM xxl_job_registry")
+        await beaten(scene)
         jobs = await start_all(scene)
         began_ms = CLOCK.now()
         await CLOCK.wait(LOAD_S)
@@ -59,7 +59,7 @@ async def test_of_a_thousand_per_second_jobs_no_instant_is_missing_or_double(tmp
 async def test_a_cron_that_names_one_instant_fires_once_and_disturbs_nobody(tmp_path: Path) -> None:
     scene = await new_scene(tmp_path)
     async with scene.admin(), scene.executor(INSTANCE), operator(scene) as someone:
-        await rows_when(scene, "SELECT 1 FROM xxl_job_registry")
+        await beaten(scene)
         steady = await someone.job(running=True, **EVERY_SECOND)
         began_ms = CLOCK.now()
         single: dict[JobId, int] = {}

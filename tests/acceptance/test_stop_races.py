@@ -15,7 +15,15 @@ from tests.support.recording_executor import INSTANCE
 from tests.support.report import record_verdict
 from tests.support.rounds import rounds
 from tests.support.scene import CLOCK, read_admin, read_starts
-from tests.support.single_node import EVERY_SECOND, Operator, every_second, new_scene, operator, rows_when, settled
+from tests.support.single_node import (
+    EVERY_SECOND,
+    Operator,
+    beaten,
+    every_second,
+    new_scene,
+    operator,
+    settled,
+)
 
 JOBS = 20
 # Stops of each job: 200 in all in the short form.
@@ -66,7 +74,7 @@ async def test_a_stop_at_any_moment_holds(tmp_path: Path) -> None:
     source = random.Random(seed)
     scene = await new_scene(tmp_path)
     async with scene.admin(), scene.executor(INSTANCE), operator(scene) as someone:
-        await rows_when(scene, "SELECT 1 FROM xxl_job_registry")
+        await beaten(scene)
         jobs = await someone.jobs(JOBS, **EVERY_SECOND)
         everything = await asyncio.gather(*(start_and_stop(someone, job_id, source) for job_id in jobs))
         # Whatever was planned for later, or written back as running, would show by now.

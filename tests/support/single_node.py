@@ -105,6 +105,11 @@ async def rows_when(scene: Scene, query: str, *values: object, within_s: float =
     return await seen(look, within_s)
 
 
+async def beaten(scene: Scene) -> None:
+    """Return once an executor has beaten, from now on: rows of those that are gone stay for a while."""
+    await rows_when(scene, "SELECT 1 FROM xxl_job_registry WHERE beat_ms > ? LIMIT 1", CLOCK.now())
+
+
 async def settled(scene: Scene, before_ms: int, within_s: float = 40.0) -> None:
     """Return once no run planned before the moment is pending, being sent or unconfirmed.
 
