@@ -44,7 +44,7 @@ DELAYS = rounds(1)
 
 
 async def _slowly(executor: RecordingExecutor, asked: Asked) -> dict[str, Any]:
-    await CLOCK.wait(0.3)
+    await CLOCK.wait(0.6)
     return await accept(executor, asked)
 
 
@@ -79,7 +79,7 @@ async def test_what_is_queued_at_a_stop_runs_after_the_next_start_once(tmp_path:
             ends: dict[int, str | None] = dict(await rows(scene, "SELECT id, outcome FROM xxl_job_log"))
             assert len(run_ids) == QUEUED
             assert set(run_ids) <= set(ends)
-            assert sum(ends[run_id] is None for run_id in run_ids) > QUEUED / 4
+            assert sum(ends[run_id] is None for run_id in run_ids) > QUEUED / 10
             async with scene.admin():
                 await done(scene, run_ids)
     outcomes = await rows(scene, "SELECT outcome, count(*) FROM xxl_job_log GROUP BY outcome")
@@ -110,7 +110,6 @@ def _make_trouble(scene: Scene, where: str) -> None:
     event, _, condition = where.partition(" WHEN ")
     condition = f"({condition}) AND" if condition else ""
     with _database(scene) as connection:
-        connection.execute("CREATE TABLE IF NOT EXISTS trouble (at INTEGER)")
         connection.execute(
             f"CREATE TRIGGER trouble {event} WHEN {condition} abs(random()) % {ONE_IN} = 0 "
             "BEGIN SELECT RAISE(ABORT, 'trouble'); END"
