@@ -31,7 +31,7 @@ async def start_all(scene: Scene) -> list[JobId]:
 
 
 @pytest.mark.process
-@pytest.mark.timeout(150 + 2 * LOAD_S)
+@pytest.mark.timeout(180 + 3 * LOAD_S)
 async def test_of_a_thousand_per_second_jobs_no_instant_is_missing_or_double(tmp_path: Path) -> None:
     scene = await new_scene(tmp_path)
     async with scene.admin() as admin, scene.executor(INSTANCE) as executor:
@@ -40,7 +40,8 @@ async def test_of_a_thousand_per_second_jobs_no_instant_is_missing_or_double(tmp
         began_ms = CLOCK.now()
         await CLOCK.wait(LOAD_S)
         until_ms = CLOCK.now()
-        await settled(scene, until_ms, 60)
+        # A machine that is too slow for the load is late, and misses nothing: it gets as long again.
+        await settled(scene, until_ms, 60 + LOAD_S)
         admin.send_signal(signal.SIGTERM)
         assert await asyncio.wait_for(admin.wait(), 20) == 0
         executor.send_signal(signal.SIGTERM)
