@@ -68,7 +68,7 @@ async def operator(scene: Scene) -> AsyncIterator[Operator]:
     """Somebody signed in at the scene's admin, which runs."""
     base = f"http://127.0.0.1:{scene.admin_port}"
     limits = httpx.Limits(max_connections=20)
-    async with httpx.AsyncClient(base_url=base, limits=limits, timeout=15, trust_env=False) as client:
+    async with httpx.AsyncClient(base_url=base, limits=limits, timeout=120, trust_env=False) as client:
         someone = Operator(client)
         await someone.ask("POST", "session", username="admin", password=PASSWORD)
         yield someone
