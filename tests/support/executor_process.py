@@ -38,7 +38,9 @@ def planned_ms(body: dict[str, object]) -> object:
 async def serve(admin_url: str, token: str, port: int, path: str, instance: str | None) -> None:
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-    executor = RecordingExecutor(admin_url, token, instance=instance, port=port, on_start=StartLog(path).note)
+    executor = RecordingExecutor(
+        admin_url, token, instance=instance, keeps=False, port=port, on_start=StartLog(path).note
+    )
     async with executor:
         sys.stdout.write("ready\n")
         sys.stdout.flush()

@@ -31,6 +31,8 @@ class Asked:
         return int(self.body["logId"])
 
 
+_FORGOTTEN = Asked("", {}, {}, 0)
+
 Answer = Callable[["RecordingExecutor", Asked], Awaitable[dict[str, Any] | bytes | None]]
 """An envelope, or raw bytes, or None: the connection is cut without a word."""
 
@@ -40,7 +42,7 @@ class RecordingExecutor:
     """Serves `path` (`/run`, or `/trigger` for a newer one); with `instance` it is one of ours.
 
     Every run is answered by `answer`, every question of idleness by `idle`. With `reports` an accepted run is called
-    back at once as succeeded. `asked` holds all requests.
+    back at once as succeeded. `asked` holds all requests, unless `keeps` is off: for more than memory has room for.
     """
 
     admin_url: str
@@ -51,6 +53,7 @@ class RecordingExecutor:
     app_name: str = "orders"
     reports: bool = True
     idle: bool = True
+    keeps: bool = True
     port: int = 0
     asked: list[Asked] = field(default_factory=list)
     started: dict[int, Asked] = field(default_factory=dict)
@@ -148,7 +151,8 @@ class RecordingExecutor:
             self._tasks.discard(task)
 
     async def _answer(self, asked: Asked) -> dict[str, Any] | bytes | None:
-        self.asked.append(asked)
+        if self.keeps:
+            self.asked.append(asked)
         if asked.path == "/idleBeat":
             return {"code": 200 if self.idle else 500}
         if asked.path != self.path:
@@ -163,7 +167,7 @@ class RecordingExecutor:
         """What every executor does with a run it takes; False if it has it already."""
         if asked.log_id in self.started:
             return False
-        self.started[asked.log_id] = asked
+        self.started[asked.log_id] = asked if self.keeps else _FORGOTTEN
         self.on_start(asked)
         if self.reports:
             self.spawn(self._deliver(asked.log_id))

@@ -98,7 +98,8 @@ def read_starts(path: Path) -> list[Start]:
 def record(job_id: int, details: object) -> MisfireRecord:
     assert isinstance(details, dict)
     first, last = (int(datetime.fromisoformat(details[name]).timestamp() * 1000) for name in ("from", "until"))
-    return MisfireRecord(job_id, details["count"], first, last)
+    # Instants that a stop or an edit has dropped have no number of runs: none of them runs.
+    return MisfireRecord(job_id, details["count"], first, last, details.get("runs", 0))
 
 
 async def read_admin(scene: Scene, jobs: list[JobId]) -> tuple[list[MisfireRecord], list[Run]]:
