@@ -98,7 +98,7 @@ def read_starts(path: Path) -> list[Start]:
 def record(job_id: int, details: object) -> MisfireRecord:
     assert isinstance(details, dict)
     first, last = (int(datetime.fromisoformat(details[name]).timestamp() * 1000) for name in ("from", "until"))
-    return MisfireRecord(job_id, details["count"], first, last)
+    return MisfireRecord(job_id, details["count"], first, last, details["runs"])
 
 
 async def read_admin(scene: Scene, jobs: list[JobId]) -> tuple[list[MisfireRecord], list[Run]]:
