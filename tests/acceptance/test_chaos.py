@@ -34,16 +34,17 @@ async def test_clusters_survive_every_fault(tmp_path: Path) -> None:
         if os.environ.get("CI") == "true":
             raise
         pytest.skip(str(error))
+    migrating = asyncio.Lock()
     async with asyncio.TaskGroup() as group:
-        proofs = [group.create_task(prove(kind, tmp_path / kind)) for kind in SERVER_KINDS]
+        proofs = [group.create_task(prove(kind, tmp_path / kind, migrating)) for kind in SERVER_KINDS]
     bad = [line for proof in proofs for line in proof.result()]
     assert not bad, "\n".join(bad)
 
 
-async def prove(kind: str, folder: Path) -> list[str]:
+async def prove(kind: str, folder: Path, migrating: asyncio.Lock) -> list[str]:
     """Inject one fault after the other; what was wrong, a line for each fault that was not survived."""
     bad = []
-    async with running_cluster(kind, folder) as cluster:
+    async with running_cluster(kind, folder, migrating) as cluster:
         first_ms = begin_ms = await cluster.started()
         await cluster.green()
         rounds = 0

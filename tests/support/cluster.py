@@ -178,8 +178,10 @@ class Cluster:
 
 
 @contextlib.asynccontextmanager
-async def running_cluster(kind: str, folder: Path) -> AsyncIterator[Cluster]:
+async def running_cluster(kind: str, folder: Path, migrating: asyncio.Lock) -> AsyncIterator[Cluster]:
     """A cluster on a new server of this kind, with per-second jobs; stopped gracefully at the end.
+
+    `migrating` is held while the schema is made: Alembic cannot do two of them in one process at once.
 
     Raises:
         ServerMissingError: there is no such server.
@@ -197,7 +199,8 @@ async def running_cluster(kind: str, folder: Path) -> AsyncIterator[Cluster]:
             server.url(DATABASE),
             folder / "log",
         )
-        jobs = await make_jobs(scene, JOBS, SPECIAL)
+        async with migrating:
+            jobs = await make_jobs(scene, JOBS, SPECIAL)
         nodes = [Node(scene, unused_port()) for _ in range(NODES)]
         admins = ",".join(f"http://127.0.0.1:{node.port}" for node in nodes)
         known = (admins, scene.token, scene.executor_port, scene.starts_path)
