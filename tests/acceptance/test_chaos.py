@@ -79,8 +79,8 @@ async def judged(cluster: Cluster, name: str, begin_ms: int, end_ms: int) -> tup
     planned = [(job_id, at_ms) for job_id in cluster.jobs for at_ms in range(begin_ms, end_ms, 1000)]
     excused = [(run.job_id, run.planned_ms or 0) for run in runs if _says_why(run)]
     verdict = judge(planned, [start for start in starts if start.planned_ms >= begin_ms], misfires, excused)
-    known = sum("known here already" in (run.trigger_message or "") for run in runs)
-    return f"{cluster.server.kind}, {name}: {verdict}, sent again and known {known}", verdict
+    refused = await cluster.refused()
+    return f"{cluster.server.kind}, {name}: {verdict}, refused as known so far {refused}", verdict
 
 
 def _says_why(run: Run) -> bool:

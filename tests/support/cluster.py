@@ -169,6 +169,12 @@ class Cluster:
                     await CLOCK.wait(0.2)
         return until_ms
 
+    async def refused(self) -> int:
+        """How often so far the executor was sent a run that it knew, by its log: it ran none of them again."""
+        assert self.scene.log_path is not None
+        said = await asyncio.to_thread(self.scene.log_path.read_text, "utf-8", "replace")
+        return said.count(" is known here already, and is not run again")
+
     async def started(self) -> int:
         """Wait until a run has begun; the next whole second. Before that runs fail, since no executor is known."""
         async with asyncio.timeout(60):
