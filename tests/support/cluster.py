@@ -28,6 +28,7 @@ SPECIAL: tuple[dict[str, object], ...] = (
     {"misfire_strategy": "FIRE_ONCE_NOW"},
     {"misfire_strategy": "FIRE_ALL"},
 )
+_UNREACHABLE = "unreachable"
 GREEN_WITHIN_S = 10.0
 """So soon after a fault is over each node schedules again and says so."""
 
@@ -74,12 +75,15 @@ class Node:
         return self._process.pid
 
     async def reasons(self) -> list[str]:
-        """The codes of the reasons why it is not healthy, as `/health` has them; nothing if it is."""
+        """The codes of the reasons why it is not healthy, as `/health` has them; nothing if it is.
+
+        A node that does not answer is not healthy either, and says nothing of it.
+        """
         async with httpx.AsyncClient(timeout=5) as client:
             try:
                 reply = await client.get(f"http://127.0.0.1:{self.port}/health")
             except httpx.TransportError as error:
-                return [type(error).__name__]
+                return [f"{_UNREACHABLE}: {error!r}"]
         return [str(each["code"]) for each in reply.json()["reasons"]]
 
     def _signal(self, number: signal.Signals) -> None:
@@ -98,26 +102,27 @@ class Cluster:
     seed: int
     source: random.Random
 
-    async def any_node(self) -> Node:
-        """A node: most often the one that has the most runs to send, which hurts most."""
-        if self.source.random() < 0.3:
-            return self.source.choice(self.nodes)
-        busiest = (
-            "SELECT process_id FROM jobwheel_node JOIN xxl_job_log ON owner = jobwheel_node.id "
-            "WHERE phase = 'pending' GROUP BY process_id ORDER BY COUNT(*) DESC LIMIT 1"
-        )
-        async with self.connected() as connection:
-            process_id = (await connection.exec_driver_sql(busiest)).scalar()
-        return next((node for node in self.nodes if node.process_id == process_id), self.nodes[0])
-
     async def wait_between(self, least_s: float, most_s: float) -> None:
         await CLOCK.wait(self.source.uniform(least_s, most_s))
 
-    async def wait_for_a_moment(self) -> None:
-        """Wait for a moment left to chance; half of the time one within 30 ms of a whole second, when runs are sent."""
+    async def victim(self) -> Node:
+        """Wait for a moment, and say which node is hurt then.
+
+        Any moment and any node; or, half of the time, a node that is sending just then: within the first 20 ms of a
+        second in which it has runs to send.
+        """
         await self.wait_between(1, 3)
         if self.source.random() < 0.5:
-            await CLOCK.wait(1 - CLOCK.now() % 1000 / 1000 + self.source.uniform(0, 0.03))
+            return self.source.choice(self.nodes)
+        due_ms = (CLOCK.now() + 300) // 1000 * 1000 + 1000
+        sender = (
+            "SELECT process_id FROM jobwheel_node JOIN xxl_job_log ON owner = jobwheel_node.id "
+            f"WHERE phase = 'pending' AND due_ms = {due_ms}"
+        )
+        async with self.connected() as connection:
+            process_id = (await connection.exec_driver_sql(sender)).scalar()
+        await CLOCK.wait((due_ms - CLOCK.now()) / 1000 + self.source.uniform(0, 0.02))
+        return next((node for node in self.nodes if node.process_id == process_id), self.nodes[0])
 
     def connected(self) -> contextlib.AbstractAsyncContextManager[AsyncConnection]:
         """A connection to the cluster's database, beside those of the admins."""
@@ -138,7 +143,7 @@ class Cluster:
         """
         async with asyncio.timeout(within_s):
             for node in self.nodes:
-                while not (said := await node.reasons()) or (code is not None and code not in said):
+                while not _says(await node.reasons(), code):
                     await CLOCK.wait(0.1)
 
     async def green(self) -> float:
@@ -192,19 +197,8 @@ async def running_cluster(kind: str, folder: Path, migrating: asyncio.Lock) -> A
     Raises:
         ServerMissingError: there is no such server.
     """
-    await asyncio.to_thread(folder.mkdir, parents=True)
     async with contextlib.AsyncExitStack() as stack:
-        server = await _server(stack, kind)
-        async with connected(server) as connection:
-            await connection.exec_driver_sql(f"CREATE DATABASE {DATABASE}")
-        scene = Scene(
-            folder / "data",
-            secrets.token_urlsafe(16),
-            unused_port(),
-            unused_port(),
-            server.url(DATABASE),
-            folder / "log",
-        )
+        scene, server = await _scene(stack, kind, folder)
         async with migrating:
             jobs = await make_jobs(scene, JOBS, SPECIAL)
         nodes = [Node(scene, unused_port()) for _ in range(NODES)]
@@ -222,9 +216,18 @@ async def running_cluster(kind: str, folder: Path, migrating: asyncio.Lock) -> A
             await asyncio.wait_for(executor.wait(), 12)
 
 
-async def _server(stack: contextlib.AsyncExitStack, kind: str) -> Server:
-    """A running server, started and stopped in a thread: it takes seconds."""
+async def _scene(stack: contextlib.AsyncExitStack, kind: str, folder: Path) -> tuple[Scene, Server]:
+    """An empty database on a running server, which is started and stopped in a thread: it takes seconds."""
+    await asyncio.to_thread(folder.mkdir, parents=True)
     context = running_server(kind)
     server = await asyncio.to_thread(context.__enter__)
     stack.push_async_callback(asyncio.to_thread, context.__exit__, None, None, None)
-    return server
+    async with connected(server) as connection:
+        await connection.exec_driver_sql(f"CREATE DATABASE {DATABASE}")
+    token, ports = secrets.token_urlsafe(16), (unused_port(), unused_port())
+    return Scene(folder / "data", token, *ports, server.url(DATABASE), folder / "log"), server
+
+
+def _says(reasons: list[str], code: str | None) -> bool:
+    """Whether a node has given a reason, this one if one is wanted."""
+    return any(not each.startswith(_UNREACHABLE) and code in (None, each) for each in reasons)

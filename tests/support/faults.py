@@ -54,8 +54,7 @@ class Fault:
 
 async def kill(cluster: Cluster, form: Form) -> None:
     """A node dies at a random moment, and is started again some seconds later."""
-    node = await cluster.any_node()
-    await cluster.wait_for_a_moment()
+    node = await cluster.victim()
     await node.kill()
     await cluster.wait_between(0, 5)
     await node.start()
@@ -63,8 +62,7 @@ async def kill(cluster: Cluster, form: Form) -> None:
 
 async def freeze(cluster: Cluster, form: Form) -> None:
     """A node sleeps until the others have taken its runs over, and wakes in the belief that they are its own."""
-    node = await cluster.any_node()
-    await cluster.wait_for_a_moment()
+    node = await cluster.victim()
     node.freeze()
     try:
         await CLOCK.wait(form.frozen_s)
@@ -73,14 +71,14 @@ async def freeze(cluster: Cluster, form: Form) -> None:
 
 
 async def restart_database(cluster: Cluster, form: Form) -> None:
-    await cluster.wait_for_a_moment()
+    await cluster.victim()
     await cluster.stop_database()
     await cluster.start_database()
 
 
 async def stop_database(cluster: Cluster, form: Form) -> None:
     """The database is away; every node says that it is not well, and why."""
-    await cluster.wait_for_a_moment()
+    await cluster.victim()
     await cluster.stop_database()
     begun_s = CLOCK.monotonic()
     try:
