@@ -12,7 +12,7 @@ import pytest
 
 from jobwheel.admin.domain.run import Outcome, Run
 from tests.support.checker import Verdict, judge
-from tests.support.cluster import Cluster, running_cluster
+from tests.support.cluster import GREEN_WITHIN_S, Cluster, running_cluster
 from tests.support.faults import FAULTS, SHORT, Fault, long_form
 from tests.support.report import record_verdict
 from tests.support.scene import CLOCK, read_admin, read_starts
@@ -54,8 +54,10 @@ async def prove(kind: str, folder: Path, migrating: asyncio.Lock) -> list[str]:
             rounds += fault.rounds(FORM)
             line, verdict = await judged(cluster, fault.name, begin_ms, end_ms)
             record_verdict(kind, fault.name, fault.rounds(FORM), verdict)
-            tell(f"{line}, green after {recovery_s:.1f} s")
-            bad += [] if verdict.good and verdict.executed else [f"seed {cluster.seed}: {line}"]
+            line += f", green after {recovery_s:.1f} s"
+            tell(line)
+            survived = verdict.good and verdict.executed and recovery_s <= GREEN_WITHIN_S
+            bad += [] if survived else [f"seed {cluster.seed}: {line}"]
             begin_ms = end_ms
         line, verdict = await judged(cluster, "the whole time", first_ms, begin_ms)
         record_verdict(kind, "the whole time", rounds, verdict)

@@ -150,13 +150,13 @@ class Cluster:
         """Wait until every node says that it is healthy; how many seconds it took.
 
         Raises:
-            AssertionError: one does not in time; the message has what it says.
+            TimeoutError: one does not, long after it should.
         """
         begun_s = CLOCK.monotonic()
-        for node in self.nodes:
-            while said := await node.reasons():
-                assert CLOCK.monotonic() - begun_s < GREEN_WITHIN_S, f"still red: {said}"
-                await CLOCK.wait(0.1)
+        async with asyncio.timeout(SETTLED_WITHIN_S):
+            for node in self.nodes:
+                while await node.reasons():
+                    await CLOCK.wait(0.1)
         return CLOCK.monotonic() - begun_s
 
     async def settled(self) -> int:
