@@ -81,8 +81,10 @@ async def judged(cluster: Cluster, name: str, begin_ms: int, end_ms: int) -> tup
     planned = [(job_id, at_ms) for job_id in cluster.jobs for at_ms in range(begin_ms, end_ms, 1000)]
     excused = [(run.job_id, run.planned_ms or 0) for run in runs if _says_why(run)]
     verdict = judge(planned, [start for start in starts if start.planned_ms >= begin_ms], misfires, excused)
-    refused = await cluster.refused()
-    return f"{cluster.server.kind}, {name}: {verdict}, refused as known so far {refused}", verdict
+    # Both so far: what a woken node did not send any more, and what the executor was sent again and did not run again.
+    dropped = await cluster.said("dispatcher.run_not_mine_any_more")
+    refused = await cluster.said(" is known here already, and is not run again")
+    return f"{cluster.server.kind}, {name}: {verdict}, not sent {dropped}, not run again {refused}", verdict
 
 
 def _says_why(run: Run) -> bool:

@@ -174,11 +174,11 @@ class Cluster:
                     await CLOCK.wait(0.2)
         return until_ms
 
-    async def refused(self) -> int:
-        """How often so far the executor was sent a run that it knew, by its log: it ran none of them again."""
+    async def said(self, words: str) -> int:
+        """How often so far a node or the executor has said these words in its log."""
         assert self.scene.log_path is not None
-        said = await asyncio.to_thread(self.scene.log_path.read_text, "utf-8", "replace")
-        return said.count(" is known here already, and is not run again")
+        log = await asyncio.to_thread(self.scene.log_path.read_text, "utf-8", "replace")
+        return log.count(words)
 
     async def started(self) -> int:
         """Wait until a run has begun; the next whole second. Before that runs fail, since no executor is known."""
