@@ -12,6 +12,8 @@ from jobwheel.admin.store.errors import DatabaseUrlError
 
 CONNECT_TIMEOUT_S = 10
 _LOCK_TIMEOUT_S = 10
+# A transaction in which nothing happens for so long is ended: whoever began it has been frozen, or is gone.
+_IDLE_TIMEOUT_S = 60
 _TLS_MODES = ("disable", "require", "verify-full")
 
 
@@ -65,7 +67,7 @@ def _postgresql_arguments(url: URL, *, only_reads: bool) -> Mapping[str, Any]:
         "default_transaction_isolation": "read committed",
         "default_transaction_read_only": "on" if only_reads else "off",
         "lock_timeout": f"{_LOCK_TIMEOUT_S}s",
-        "idle_in_transaction_session_timeout": "60s",
+        "idle_in_transaction_session_timeout": f"{_IDLE_TIMEOUT_S}s",
         # A plan made while a table was empty must not outlive that; and it may use what the values say.
         "plan_cache_mode": "force_custom_plan",
         "jit": "off",
@@ -91,7 +93,10 @@ def _mysql_arguments(url: URL, *, only_reads: bool) -> Mapping[str, Any]:  # noq
 
 def _mysql_session(only_reads: bool) -> tuple[str, ...]:  # noqa: FBT001 - a field of ServerKind
     mode = "STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
-    settings = f"SET SESSION sql_mode='{mode}', time_zone='+00:00', innodb_lock_wait_timeout={_LOCK_TIMEOUT_S}"
+    # Only MariaDB reads what stands in /*M! */, and only it can end what a process that hangs has begun.
+    idle = f"/*M! , idle_transaction_timeout={_IDLE_TIMEOUT_S} */"
+    locks = f"innodb_lock_wait_timeout={_LOCK_TIMEOUT_S}"
+    settings = f"SET SESSION sql_mode='{mode}', time_zone='+00:00', {locks} {idle}"
     # Without READ COMMITTED a claim locks many times the rows that it takes, and overlapping ones deadlock.
     isolation = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
     return (settings, isolation, "SET SESSION TRANSACTION READ ONLY") if only_reads else (settings, isolation)
