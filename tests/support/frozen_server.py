@@ -13,7 +13,7 @@ class FrozenServer:
     """Stops and continues a server: PostgreSQL has a process for each connection, MariaDB one for all."""
 
     def __init__(self, server: Server) -> None:
-        self._process_id = server.process_id
+        self._process_id = server.process.process_id
         self._stopped: list[int] = []
 
     def freeze(self) -> None:

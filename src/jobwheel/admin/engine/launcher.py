@@ -18,6 +18,7 @@ from jobwheel.admin.engine.routing import Routers, UnknownStrategyError
 from jobwheel.admin.store import Connection, run_log, runs
 from jobwheel.kernel.backoff import Backoff
 from jobwheel.kernel.logging import get_logger
+from jobwheel.kernel.loop import MOST_PAUSE_S
 from jobwheel.kernel.service import Service
 
 log = get_logger(__name__)
@@ -75,7 +76,7 @@ class Launcher(Service):
         self._in_flight: dict[RunId, asyncio.Task[None]] = {}
         self._unsent: list[RunId] = []
         self._taking_off = {lane.name: asyncio.Lock() for lane in self.lanes}
-        self._backoff = Backoff()
+        self._backoff = Backoff(most_s=MOST_PAUSE_S)
 
     @property
     def sends_in_flight(self) -> int:
