@@ -91,7 +91,9 @@ def _mysql_arguments(url: URL, *, only_reads: bool) -> Mapping[str, Any]:  # noq
 
 def _mysql_session(only_reads: bool) -> tuple[str, ...]:  # noqa: FBT001 - a field of ServerKind
     mode = "STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
-    settings = f"SET SESSION sql_mode='{mode}', time_zone='+00:00', innodb_lock_wait_timeout={_LOCK_TIMEOUT_S}"
+    # Two indexes at once give rows in no order: of a job's failed runs all would be read and sorted for the newest.
+    merge = "optimizer_switch='index_merge_intersection=off'"
+    settings = f"SET SESSION sql_mode='{mode}', time_zone='+00:00', innodb_lock_wait_timeout={_LOCK_TIMEOUT_S}, {merge}"
     # Without READ COMMITTED a claim locks many times the rows that it takes, and overlapping ones deadlock.
     isolation = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
     return (settings, isolation, "SET SESSION TRANSACTION READ ONLY") if only_reads else (settings, isolation)
