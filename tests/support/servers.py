@@ -147,7 +147,11 @@ def _make_mariadb(folder: Path, *, durable: bool) -> Server:
     data, password, port = folder / "data", secrets.token_hex(12), _free_port()
     data.mkdir()
     user = _own(folder, "mysql", data)
-    flags = ["--no-defaults", f"--datadir={data}"]
+    # A server that starts removes what it takes for leftovers in its temporary folder, also those of one that runs.
+    scratch = folder / "scratch"
+    scratch.mkdir()
+    shutil.chown(scratch, user)
+    flags = ["--no-defaults", f"--datadir={data}", f"--tmpdir={scratch}"]
     run_as(user, ["mariadb-install-db", *flags, "--auth-root-authentication-method=normal", "--skip-test-db"])
     first = folder / "first.sql"
     first.write_text(

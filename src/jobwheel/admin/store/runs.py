@@ -185,6 +185,7 @@ def _pending(row: Row[*tuple[Any, ...]]) -> PendingRun:
 def _remove(connection: Connection, condition: ColumnElement[bool]) -> list[RemovedRun]:
     # Not every database can say what a DELETE removed: the rows are held first.
     chosen = select(job_log.c.id, job_log.c.planned_ms).where(condition).order_by(job_log.c.id).with_for_update()
+    chosen = statements(connection).by_index(chosen, job_log, "jobwheel_log_open")
     removed = [RemovedRun(RunId(row.id), row.planned_ms) for row in connection.execute(chosen)]
     for first in range(0, len(removed), _SLICE):
         ids = [run.id for run in removed[first : first + _SLICE]]

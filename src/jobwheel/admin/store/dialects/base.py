@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
-from sqlalchemy import Connection, Table
+from sqlalchemy import Connection, Select, Table
 
 from jobwheel.admin.domain.ids import JobId, NodeId, RunId
 from jobwheel.admin.domain.run import NewRun
@@ -96,6 +96,10 @@ class Statements(Protocol):
 
     def schema_lock(self, connection: Connection) -> AbstractContextManager[None]:
         """Inside it no other admin makes or changes the schema."""
+        ...
+
+    def by_index(self, query: Select[Any], table: Table, index: str) -> Select[Any]:
+        """Have a query of one table go by an index, on a database that is known to choose a worse one."""
         ...
 
     def upsert(

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Table
+from sqlalchemy import Connection, Select, Table
 from sqlalchemy.dialects.mysql import insert
 from sqlalchemy.exc import DBAPIError
 
@@ -232,6 +233,9 @@ class MysqlStatements:
             yield
         finally:
             connection.exec_driver_sql(f"SELECT RELEASE_LOCK({name})")
+
+    def by_index(self, query: Select[Any], table: Table, index: str) -> Select[Any]:
+        return query.with_hint(table, f"FORCE INDEX ({index})", "mysql")
 
     def upsert(
         self, connection: Connection, table: Table, key: Mapping[str, object], values: Mapping[str, object]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from sqlalchemy import Connection, Table
+from sqlalchemy import Connection, Select, Table
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import DBAPIError
 
@@ -239,6 +239,10 @@ class PostgresqlStatements:
         # It goes with the transaction.
         connection.exec_driver_sql("SELECT pg_advisory_xact_lock($1)", (_SCHEMA_LOCK,))
         yield
+
+    def by_index(self, query: Select[Any], table: Table, index: str) -> Select[Any]:  # noqa: ARG002 - the protocol's
+        # Its statistics know better.
+        return query
 
     def upsert(
         self, connection: Connection, table: Table, key: Mapping[str, object], values: Mapping[str, object]

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 import msgspec
-from sqlalchemy import Connection, Table
+from sqlalchemy import Connection, Select, Table
 from sqlalchemy.dialects.sqlite import insert
 
 from jobwheel.admin.domain.ids import JobId, NodeId, RunId
@@ -244,6 +244,9 @@ class SqliteStatements:
     def schema_lock(self, connection: Connection) -> Iterator[None]:
         assert connection.in_transaction()
         yield
+
+    def by_index(self, query: Select[Any], table: Table, index: str) -> Select[Any]:
+        return query.with_hint(table, f"INDEXED BY {index}", "sqlite")
 
     def upsert(
         self, connection: Connection, table: Table, key: Mapping[str, object], values: Mapping[str, object]
