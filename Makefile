@@ -13,7 +13,7 @@ RUN_STAMP := $(VENV)/.run-stamp
 DEV_STAMP := $(VENV)/.dev-stamp
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help setup run test check fix bench docs lock audit clean
+.PHONY: help setup run test chaos check fix bench docs lock audit clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -39,6 +39,17 @@ run: $(RUN_STAMP) ## start an admin, an example executor and sample jobs; watch 
 
 test: $(DEV_STAMP) ## run all tests
 	$(BIN)/python -m pytest $(ARGS)
+
+# Rounds of each fault; those that last a minute have a quarter of them.
+ROUNDS ?= 20
+VERDICTS := build/verdicts.jsonl
+
+chaos: $(DEV_STAMP) ## prove that clusters survive faults, many rounds of each (35 minutes), and write the table anew
+	@mkdir -p $(dir $(VERDICTS)) && rm -f $(VERDICTS)
+	@status=0; \
+	JOBWHEEL_CHAOS_ROUNDS=$(ROUNDS) JOBWHEEL_CHAOS_REPORT=$(VERDICTS) \
+		$(BIN)/python -m pytest -s tests/acceptance/test_chaos.py $(ARGS) || status=$$?; \
+	$(BIN)/python -m tests.support.report $(VERDICTS) docs/explanation/proof.md && exit $$status
 
 check: $(DEV_STAMP) ## format, lint, types and layers: what CI runs first
 	$(BIN)/ruff format --check .

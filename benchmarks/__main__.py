@@ -12,7 +12,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
-from benchmarks import cron, dispatch, engine
+from benchmarks import cron, dispatch, engine, rows
+from tests.support.servers import SERVER_KINDS
 
 _STORED: Final = Path(__file__).parent / "results" / "figures.json"
 
@@ -26,6 +27,9 @@ def _measurements(*, brief: bool) -> dict[str, Callable[[], Figures]]:
     def engine_with(executor: str, jobs: int, *, batched: bool = False) -> Callable[[], Figures]:
         return lambda: asdict(engine.measure(engine.Load("sqlite", jobs, seconds, executor, batched)))
 
+    def rows_on(kind: str) -> Callable[[], Figures]:
+        return lambda: rows.figures(kind, 20_000 if brief else 5_000_000)
+
     return {
         "cron": cron.measure,
         "dispatch": dispatch.measure,
@@ -33,17 +37,18 @@ def _measurements(*, brief: bool) -> dict[str, Callable[[], Figures]]:
         "engine at 5,000 runs/s": engine_with("recording", throughput),
         "engine at 5,000 runs/s, batched": engine_with("recording", throughput, batched=True),
         "engine with the SDK at 500 runs/s": engine_with("sdk", 50 if brief else 500),
+        **{f"run log on {kind}": rows_on(kind) for kind in ("sqlite", *SERVER_KINDS)},
     }
 
 
 def _table(figures: Mapping[str, Figures], stored: Mapping[str, Figures]) -> str:
-    lines = [f"{'measurement':<36}{'figure':<28}{'now':>12}{'stored':>12}{'ratio':>8}"]
+    lines = [f"{'measurement':<36}{'figure':<38}{'now':>12}{'stored':>12}{'ratio':>8}"]
     for measurement, values in figures.items():
         for name, value in values.items():
             before = stored.get(measurement, {}).get(name)
             ratio = f"{value / before:.2f}" if before else ""
             shown = "" if before is None else f"{before:g}"
-            lines.append(f"{measurement:<36}{name:<28}{value:>12g}{shown:>12}{ratio:>8}")
+            lines.append(f"{measurement:<36}{name:<38}{value:>12g}{shown:>12}{ratio:>8}")
     return "\n".join(lines)
 
 

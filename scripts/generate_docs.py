@@ -30,6 +30,7 @@ ADMIN_MEANINGS: Mapping[str, str] = {
     "data_dir": "Where the database and everything else is kept; made with mode 0700.",
     "database_url": "The database: `sqlite:////file.db`, `postgresql://user:password@host/name`, `mysql://…`, `mariadb://…`.",
     "database_connections": "How many connections to a database server are held at most.",
+    "database_timeout_s": "How long a database server may take for a transaction before its connection is given up.",
     "host": "What to listen on.",
     "port": "Where to listen; 0 = any free port.",
     "access_token": "What executors must carry, and what is sent to them. Not set: one is made at the first start.",

@@ -119,7 +119,7 @@ ENGINE_QUERIES: list[tuple[str, Callable[..., object], tuple[object, ...]]] = [
     ("jobwheel_log_open", runs.has_open_runs, (JobId(7),)),
     ("jobwheel_log_open", runs.remove_planned, (JobId(7), NOW_MS - 10**9)),
     ("jobwheel_log_open", runs.remove_pending, (JobId(7),)),
-    ("i_job_id", run_list.last_planned, (JobId(7),)),
+    ("jobwheel_log_job_planned", run_list.last_planned, (JobId(7),)),
     ("i_job_id", run_list.delete_runs_of_job, (JobId(7), 200)),
 ]
 
@@ -192,6 +192,71 @@ async def test_the_first_page_of_the_run_list(see: See, index: str | None, wante
         assert seen.uses(index), seen.plan
         assert seen.scans == []
     assert seen.took_s < 0.2
+
+
+LATELY_MS = NOW_MS - 10**9
+COMBINED: list[tuple[str, RunFilter]] = [
+    ("jobwheel_log_job_planned", RunFilter(job_id=JobId(7), planned_from_ms=LATELY_MS)),
+    ("jobwheel_log_job_planned", RunFilter(job_id=JobId(7), outcome=Outcome.SUCCEEDED, planned_from_ms=LATELY_MS)),
+    (
+        "jobwheel_log_job_planned",
+        RunFilter(job_id=JobId(7), trigger_type=TriggerType.MANUAL, planned_from_ms=LATELY_MS),
+    ),
+    ("jobwheel_log_group_planned", RunFilter(group_id=GroupId(2), planned_from_ms=LATELY_MS)),
+    ("i_job_group", RunFilter(group_id=GroupId(2), outcome=Outcome.SUCCEEDED)),
+    ("jobwheel_log_cause", RunFilter(group_id=GroupId(2), trigger_type=TriggerType.MANUAL)),
+    ("jobwheel_log_owner", RunFilter(group_id=GroupId(2), phase=Phase.ACCEPTED, planned_from_ms=LATELY_MS)),
+    ("jobwheel_log_open", RunFilter(job_id=JobId(7), phase=Phase.ACCEPTED, planned_from_ms=LATELY_MS)),
+    ("jobwheel_log_address", RunFilter(executor_address="http://rare:9999/", outcome=Outcome.FAILED)),
+]
+FEW: list[tuple[str, RunFilter]] = [
+    ("jobwheel_log_outcome_planned", RunFilter(outcome=Outcome.FAILED, planned_from_ms=LATELY_MS)),
+    ("jobwheel_log_job_outcome", RunFilter(job_id=JobId(7), outcome=Outcome.KILLED)),
+    ("jobwheel_log_job_outcome_planned", RunFilter(job_id=JobId(7), outcome=Outcome.FAILED, planned_from_ms=LATELY_MS)),
+    ("jobwheel_log_group_outcome", RunFilter(group_id=GroupId(2), outcome=Outcome.KILLED)),
+    (
+        "jobwheel_log_group_outcome_planned",
+        RunFilter(group_id=GroupId(2), outcome=Outcome.FAILED, planned_from_ms=LATELY_MS),
+    ),
+]
+
+
+@pytest.mark.parametrize("url", ["sqlite", "mariadb"], indirect=True)
+@pytest.mark.parametrize(("index", "wanted"), COMBINED)
+async def test_a_first_page_of_several_conditions(see: See, index: str, wanted: RunFilter) -> None:
+    seen = await see(run_list.list_runs, wanted, None, 50)
+    assert seen.uses(index), seen.plan
+    assert seen.scans == []
+
+
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize(("index", "wanted"), FEW)
+async def test_runs_without_success_come_in_order_from_an_index_of_their_own(
+    see: See, index: str, wanted: RunFilter
+) -> None:
+    seen = await see(run_list.list_runs, wanted, None, 50)
+    assert seen.uses(index), seen.plan
+    assert seen.sorts == []
+
+
+@pytest.mark.parametrize("wanted", [wanted for _, wanted in COMBINED + FEW])
+async def test_several_conditions_never_read_the_whole_log(see: See, wanted: RunFilter) -> None:
+    seen = await see(run_list.list_runs, wanted, 150_000, 50)
+    assert seen.scans == []
+    assert seen.took_s < 0.2
+
+
+@pytest.mark.parametrize("url", ["mariadb"], indirect=True)
+async def test_the_newest_failed_runs_of_a_job_are_not_sorted_out_of_two_indexes(see: See) -> None:
+    seen = await see(run_list.list_runs, RunFilter(job_id=JobId(78), outcome=Outcome.FAILED), None, 50)
+    assert [line for line in seen.plan if "index_merge" in line] == []
+
+
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+async def test_a_jobs_last_planned_time_comes_from_the_index_alone(see: See) -> None:
+    seen = await see(run_list.last_planned, JobId(7))
+    assert any("COVERING INDEX jobwheel_log_job_planned" in line for line in seen.plan), seen.plan
+    assert seen.sorts == []
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A proxy that breaks a connection at a chosen word, after the word has reached the server."""
+"""A proxy that breaks a connection at a chosen word, after the word has reached the server, or before."""
 
 import asyncio
 import contextlib
@@ -6,12 +6,17 @@ from collections.abc import AsyncIterator
 
 
 class CuttingProxy:
-    """Passes bytes both ways. Once armed, the next client whose bytes hold `word` never gets the answer."""
+    """Passes bytes both ways. Once armed, the next client whose bytes hold `word` never gets the answer.
+
+    One that `swallows` keeps the word from the server too. One that `stays_armed` does it to every such client.
+    """
 
     def __init__(self, port: int, word: bytes) -> None:
         self._port = port
         self._word = word
         self.armed = False
+        self.stays_armed = False
+        self.swallows = False
         self.cuts = 0
         self._open: set[asyncio.StreamWriter] = set()
 
@@ -28,15 +33,22 @@ class CuttingProxy:
             await server.wait_closed()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        to_read, to_write = await asyncio.open_connection("127.0.0.1", self._port)
+        try:
+            to_read, to_write = await asyncio.open_connection("127.0.0.1", self._port)
+        except ConnectionError:
+            # Nobody is behind it: who asked finds out by the end of the connection.
+            writer.close()
+            return
         self._open |= {writer, to_write}
         cut = asyncio.Event()
         answers = asyncio.create_task(self._pass_on(to_read, writer, cut))
         try:
             while data := await reader.read(65536):
                 if self.armed and self._word in data:
-                    self.armed = False
+                    self.armed = self.stays_armed
                     self.cuts += 1
+                    if self.swallows:
+                        return
                     cut.set()
                     to_write.write(data)
                     await to_write.drain()

@@ -40,7 +40,7 @@ async def serve(admin_url: str, token: str, port: int, path: str, instance: str 
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     note, ours = StartLog(path).note, instance is not None
-    executor = RecordingExecutor(admin_url, token, instance=instance, batch=ours, port=port, on_start=note)
+    executor = RecordingExecutor(admin_url, token, instance=instance, batch=ours, keeps=False, port=port, on_start=note)
     async with executor:
         sys.stdout.write("ready\n")
         sys.stdout.flush()

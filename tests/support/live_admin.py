@@ -19,7 +19,7 @@ from jobwheel.admin.settings import load_settings
 from jobwheel.admin.store.groups import find_groups
 from jobwheel.admin.store.run_list import RunFilter, get_run, list_runs
 from jobwheel.admin.store.tables import job_info, job_log
-from jobwheel.kernel.clock import SystemClock
+from jobwheel.kernel.clock import Clock, SystemClock
 from jobwheel.kernel.service import ServiceGroup
 from jobwheel.wire.http_server import HttpOptions, HttpServer, listen
 from tests.support.recording_executor import Answer, RecordingExecutor, accept
@@ -96,16 +96,18 @@ class LiveAdmin:
 
 
 @contextlib.asynccontextmanager
-async def live_admin(path: Path, token: str | None = None, **settings: object) -> AsyncIterator[LiveAdmin]:
+async def live_admin(
+    path: Path, token: str | None = None, *, clock: Clock = CLOCK, **settings: object
+) -> AsyncIterator[LiveAdmin]:
     """An admin on the data directory `path` and a free port, stopped gracefully at the end."""
     access_token = token or secrets.token_urlsafe(16)
     wanted = {"data_dir": path, "access_token": access_token, "auto_create_groups": True, **settings}
-    admin = await build_admin(load_settings({}, wanted).settings, CLOCK)
+    admin = await build_admin(load_settings({}, wanted).settings, clock)
     try:
         listener = listen("127.0.0.1", 0)
         port = listener.getsockname()[1]
-        http = HttpServer("admin.http", admin.app, listener, CLOCK, HttpOptions(grace_s=1))
-        everything = ServiceGroup("admin", CLOCK, [admin.workers, http])
+        http = HttpServer("admin.http", admin.app, listener, clock, HttpOptions(grace_s=1))
+        everything = ServiceGroup("admin", clock, [admin.workers, http])
         try:
             await everything.start()
             yield LiveAdmin(admin, f"http://127.0.0.1:{port}", access_token)

@@ -32,6 +32,8 @@ class Asked:
         return int(self.body["logId"])
 
 
+_FORGOTTEN = Asked("", {}, {}, 0)
+
 Answer = Callable[["RecordingExecutor", Asked], Awaitable[dict[str, Any] | bytes | None]]
 """An envelope, or raw bytes, or None: the connection is cut without a word."""
 
@@ -41,9 +43,10 @@ class RecordingExecutor:
     """Serves `path` (`/run`, or `/trigger` for a newer one); with `instance` it is one of ours.
 
     Every run is answered by `answer`, every question before a run by `ask`: alive, and idle if `idle` says so. With
-    `reports` an accepted run is called back at once as succeeded. `asked` holds all requests. With `batch` it announces
-    and serves `/runBatch`: each run of a batch is asked for by itself, and `batches` holds the log ids of each; raw
-    bytes, or None, as the answer to one are the answer to all.
+    `reports` an accepted run is called back at once as succeeded. `asked` holds all requests, unless `keeps` is off:
+    for more than memory has room for. With `batch` it announces and serves `/runBatch`: each run of a batch is asked
+    for by itself, and `batches` holds the log ids of each; raw bytes, or None, as the answer to one are the answer to
+    all.
     """
 
     admin_url: str
@@ -55,6 +58,7 @@ class RecordingExecutor:
     reports: bool = True
     idle: bool = True
     batch: bool = False
+    keeps: bool = True
     port: int = 0
     asked: list[Asked] = field(default_factory=list)
     batches: list[list[int]] = field(default_factory=list)
@@ -157,10 +161,11 @@ class RecordingExecutor:
         """The envelope of a request, or that of a batch around those of its runs, in their order."""
         if asked[0].path != BATCH_PATH or not self.batch:
             return await self._answer(asked[0])
-        self.batches.append([each.log_id for each in asked])
+        if self.keeps:
+            self.batches.append([each.log_id for each in asked])
+            self.asked += asked
         envelopes: list[dict[str, Any]] = []
         for each in asked:
-            self.asked.append(each)
             answer = await self.answer(self, each)
             if not isinstance(answer, dict):
                 return answer
@@ -168,7 +173,8 @@ class RecordingExecutor:
         return self.envelope(data=envelopes, content=envelopes)
 
     async def _answer(self, asked: Asked) -> dict[str, Any] | bytes | None:
-        self.asked.append(asked)
+        if self.keeps:
+            self.asked.append(asked)
         if asked.path in ("/beat", "/idleBeat"):
             return await self.ask(self, asked)
         if asked.path != self.path:
@@ -183,7 +189,7 @@ class RecordingExecutor:
         """What every executor does with a run it takes; False if it has it already."""
         if asked.log_id in self.started:
             return False
-        self.started[asked.log_id] = asked
+        self.started[asked.log_id] = asked if self.keeps else _FORGOTTEN
         self.on_start(asked)
         if self.reports:
             self.spawn(self._deliver(asked.log_id))

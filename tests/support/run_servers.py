@@ -3,11 +3,11 @@
 import asyncio
 import contextlib
 import os
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field
 
-from sqlalchemy import text
-from sqlalchemy.ext.asyncio import create_async_engine
+from sqlalchemy import NullPool, text
+from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
 from tests.support.servers import SERVER_KINDS, Server, ServerMissingError, running_server
 
@@ -61,12 +61,19 @@ class Servers:
 
 
 async def _run(server: Server, statements: Iterable[str]) -> None:
-    driver, database = _MAINTENANCE[server.kind]
-    url = server.url(database).replace(f"{server.kind}://", f"{driver}://")
-    engine = create_async_engine(url, isolation_level="AUTOCOMMIT")
+    async with connected(server) as connection:
+        for statement in statements:
+            await connection.execute(text(statement))
+
+
+@contextlib.asynccontextmanager
+async def connected(server: Server, database: str | None = None) -> AsyncIterator[AsyncConnection]:
+    """A connection of the user who may do everything. Each statement is committed by itself."""
+    driver, maintenance = _MAINTENANCE[server.kind]
+    url = server.url(database or maintenance).replace(f"{server.kind}://", f"{driver}://")
+    engine = create_async_engine(url, isolation_level="AUTOCOMMIT", poolclass=NullPool)
     try:
         async with engine.connect() as connection:
-            for statement in statements:
-                await connection.execute(text(statement))
+            yield connection
     finally:
         await engine.dispose()

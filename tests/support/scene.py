@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import json
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -32,6 +32,8 @@ class Scene:
     admin_port: int
     executor_port: int
     database_url: str = ""
+    # Where processes write their logs to; None = where the tests do.
+    log_path: Path | None = None
 
     @property
     def settings(self) -> dict[str, object]:
@@ -46,12 +48,14 @@ class Scene:
     @contextlib.asynccontextmanager
     async def process(self, *arguments: object) -> AsyncIterator[asyncio.subprocess.Process]:
         """A process that has said its first line; killed at the end if it still runs."""
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", *map(str, arguments), stdout=asyncio.subprocess.PIPE, cwd=ROOT
-        )
+        with contextlib.ExitStack() as stack:
+            log = None if self.log_path is None else stack.enter_context(self.log_path.open("ab"))
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", *map(str, arguments), stdout=asyncio.subprocess.PIPE, stderr=log, cwd=ROOT
+            )
         try:
             assert process.stdout is not None
-            assert await asyncio.wait_for(process.stdout.readline(), 20)
+            assert await asyncio.wait_for(process.stdout.readline(), 60)
             yield process
         finally:
             if process.returncode is None:
@@ -72,8 +76,11 @@ class Scene:
         )
 
 
-async def make_jobs(scene: Scene, count: int) -> list[JobId]:
-    """Per-second jobs, running from now on, in a database whose admin does not run yet."""
+async def make_jobs(scene: Scene, count: int, special: Sequence[Mapping[str, object]] = ()) -> list[JobId]:
+    """Per-second jobs, running from now on, in a database whose admin does not run yet.
+
+    The first ones have the fields of `special`.
+    """
     admin = await build_admin(load_settings({}, scene.settings).settings, CLOCK)
     try:
         group = {"app_name": "orders", "title": "Orders"}
@@ -85,7 +92,8 @@ async def make_jobs(scene: Scene, count: int) -> list[JobId]:
             "schedule_type": "CRON",
             "schedule_conf": "* * * * * ?",
         }
-        return [(await admin.services.jobs.create(given, running=True, actor="test")).id for _ in range(count)]
+        fields = [*special, *[{}] * (count - len(special))]
+        return [(await admin.services.jobs.create({**given, **each}, running=True, actor="test")).id for each in fields]
     finally:
         await admin.database.stop()
 
@@ -98,11 +106,14 @@ def read_starts(path: Path) -> list[Start]:
 def record(job_id: int, details: object) -> MisfireRecord:
     assert isinstance(details, dict)
     first, last = (int(datetime.fromisoformat(details[name]).timestamp() * 1000) for name in ("from", "until"))
-    return MisfireRecord(job_id, details["count"], first, last)
+    # Instants that a stop or an edit has dropped have no number of runs: none of them runs.
+    return MisfireRecord(job_id, details["count"], first, last, details.get("runs", 0))
 
 
-async def read_admin(scene: Scene, jobs: list[JobId]) -> tuple[list[MisfireRecord], list[Run]]:
-    """The misfires and the runs that the admin has recorded."""
+async def read_admin(
+    scene: Scene, jobs: list[JobId], since_ms: int | None = None
+) -> tuple[list[MisfireRecord], list[Run]]:
+    """The misfires and the runs that the admin has recorded, of instants from `since_ms` on."""
     database = open_database(load_settings({}, scene.settings).settings.database_url, CLOCK)
     await database.start()
     try:
@@ -110,7 +121,8 @@ async def read_admin(scene: Scene, jobs: list[JobId]) -> tuple[list[MisfireRecor
         for job_id in jobs:
             events = await database.read(list_job_events, job_id, None, 10_000)
             misfires += [record(job_id, event.details) for event in events if event.kind == "job.misfired"]
-            runs += await database.read(list_runs, RunFilter(job_id=job_id), None, 1_000_000)
-        return misfires, runs
+            wanted = RunFilter(job_id=job_id, planned_from_ms=since_ms)
+            runs += await database.read(list_runs, wanted, None, 1_000_000)
+        return [each for each in misfires if since_ms is None or each.last_ms >= since_ms], runs
     finally:
         await database.stop()

@@ -9,13 +9,13 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from tests.support.server_process import ServerProcess, run_as
 
 SERVER_KINDS: Final = ("postgresql", "mariadb")
 
@@ -23,20 +23,7 @@ EMPTY_DATABASE: Final = "postgres"
 """A database that each new server has, and that nobody uses: PostgreSQL's own; MariaDB gets one of the same name."""
 
 _POLICY: Final = Path("/usr/sbin/policy-rc.d")
-_START_S: Final = 60
 _PACKAGES: Final = {"postgresql": ("postgresql",), "mariadb": ("mariadb-server-core", "mariadb-client-core")}
-# Ends the server when this process has ended, however it ended: the pipe's other end is ours alone.
-_GUARD: Final = """
-import os, signal, sys
-os.setsid()
-sys.stdin.buffer.read()
-try:
-    os.kill(int(sys.argv[1]), signal.SIGKILL)
-except ProcessLookupError:
-    pass
-import shutil
-shutil.rmtree(sys.argv[2], ignore_errors=True)
-"""
 
 
 class ServerMissingError(Exception):
@@ -45,14 +32,13 @@ class ServerMissingError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A running server, and its user who may do everything."""
+    """A server with its process, and its user who may do everything."""
 
     kind: str
     port: int
     user: str
     password: str
-    process_id: int
-    folder: Path
+    process: ServerProcess
 
     def url(self, database: str, *, user: str | None = None, password: str | None = None) -> str:
         credentials = f"{user or self.user}:{password or self.password}"
@@ -70,25 +56,27 @@ def running_server(kind: str, *, durable: bool = False) -> Iterator[Server]:
     Raises:
         ServerMissingError: its programs are missing and cannot be installed.
     """
-    start = {"postgresql": _start_postgresql, "mariadb": _start_mariadb}[kind]
-    _install(kind)
+    make = {"postgresql": _make_postgresql, "mariadb": _make_mariadb}[kind]
+    install(kind)
     folder = Path(tempfile.mkdtemp(prefix=f"jobwheel-{kind}-"))
     folder.chmod(0o755)
     try:
-        process, server = start(folder, durable=durable)
-        guard = subprocess.Popen([sys.executable, "-c", _GUARD, str(process.pid), str(folder)], stdin=subprocess.PIPE)
+        server = make(folder, durable=durable)
         try:
-            _wait_until_ready(process, server)
+            server.process.start()
             yield server
         finally:
-            _end(process)
-            guard.kill()
-            guard.communicate()
+            server.process.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _install(kind: str) -> None:
+def install(kind: str) -> None:
+    """See to it that a server's programs are there.
+
+    Raises:
+        ServerMissingError: they are missing and cannot be installed.
+    """
     if _program(kind) is not None:
         return
     packages = _PACKAGES[kind]
@@ -126,7 +114,7 @@ def _program(kind: str) -> Path | None:
     return next((path for path in (Path("/usr/sbin/mariadbd"),) if path.exists()), None)
 
 
-def _start_postgresql(folder: Path, *, durable: bool) -> tuple["subprocess.Popen[bytes]", Server]:
+def _make_postgresql(folder: Path, *, durable: bool) -> Server:
     initdb = _program("postgresql")
     assert initdb is not None
     data, password, port = folder / "data", secrets.token_hex(12), _free_port()
@@ -135,7 +123,7 @@ def _start_postgresql(folder: Path, *, durable: bool) -> tuple["subprocess.Popen
     password_file.write_text(password)
     shutil.chown(password_file, user)
     options = ["--auth=scram-sha-256", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync", "--username=wheel"]
-    _run([str(initdb), "-D", str(data), f"--pwfile={password_file}", *options], user)
+    run_as(user, [str(initdb), "-D", str(data), f"--pwfile={password_file}", *options])
     settings = {
         "listen_addresses": "127.0.0.1",
         "port": str(port),
@@ -147,23 +135,30 @@ def _start_postgresql(folder: Path, *, durable: bool) -> tuple["subprocess.Popen
         "timezone": "America/St_Johns",
     }
     flags = [flag for name, value in settings.items() for flag in ("-c", f"{name}={value}")]
-    process = _spawn([str(initdb.parent / "postgres"), "-D", str(data), *flags], folder / "log", user)
-    return process, Server("postgresql", port, "wheel", password, process.pid, folder)
+    command = [str(initdb.parent / "postgres"), "-D", str(data), *flags]
+    # SIGINT is its fast shutdown.
+    process = ServerProcess(command, user, folder, signal.SIGINT, lambda: _postgresql_answers(port))
+    return Server("postgresql", port, "wheel", password, process)
 
 
-def _start_mariadb(folder: Path, *, durable: bool) -> tuple["subprocess.Popen[bytes]", Server]:
+def _make_mariadb(folder: Path, *, durable: bool) -> Server:
     program = _program("mariadb")
     assert program is not None
     data, password, port = folder / "data", secrets.token_hex(12), _free_port()
     data.mkdir()
     user = _own(folder, "mysql", data)
-    flags = ["--no-defaults", f"--datadir={data}"]
-    _run(["mariadb-install-db", *flags, "--auth-root-authentication-method=normal", "--skip-test-db"], user)
+    # A server that starts removes what it takes for leftovers in its temporary folder, also those of one that runs.
+    scratch = folder / "scratch"
+    scratch.mkdir()
+    shutil.chown(scratch, user)
+    flags = ["--no-defaults", f"--datadir={data}", f"--tmpdir={scratch}"]
+    run_as(user, ["mariadb-install-db", *flags, "--auth-root-authentication-method=normal", "--skip-test-db"])
     first = folder / "first.sql"
     first.write_text(
-        f"CREATE USER wheel@'127.0.0.1' IDENTIFIED BY '{password}';\n"
+        # Read at each start.
+        f"CREATE USER IF NOT EXISTS wheel@'127.0.0.1' IDENTIFIED BY '{password}';\n"
         "GRANT ALL PRIVILEGES ON *.* TO wheel@'127.0.0.1' WITH GRANT OPTION;\n"
-        f"DROP USER IF EXISTS root@localhost;\nCREATE DATABASE {EMPTY_DATABASE};\n"
+        f"DROP USER IF EXISTS root@localhost;\nCREATE DATABASE IF NOT EXISTS {EMPTY_DATABASE};\n"
     )
     shutil.chown(first, user)
     flags += [
@@ -181,8 +176,8 @@ def _start_mariadb(folder: Path, *, durable: bool) -> tuple["subprocess.Popen[by
     ]
     if not durable:
         flags += ["--innodb-flush-log-at-trx-commit=0", "--innodb-doublewrite=0", "--innodb-flush-method=nosync"]
-    process = _spawn([str(program), *flags], folder / "log", user)
-    return process, Server("mariadb", port, "wheel", password, process.pid, folder)
+    process = ServerProcess([str(program), *flags], user, folder, signal.SIGTERM, lambda: _mariadb_answers(port))
+    return Server("mariadb", port, "wheel", password, process)
 
 
 def _own(folder: Path, wanted: str, *more: Path) -> str:
@@ -196,63 +191,25 @@ def _own(folder: Path, wanted: str, *more: Path) -> str:
     return user
 
 
-def _demoted(user: str) -> dict[str, str | int | list[int]]:
-    if os.geteuid() != 0:
-        return {}
-    entry = pwd.getpwnam(user)
-    return {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": []}
+def _postgresql_answers(port: int) -> bool:
+    """Whether it accepts connections. One that is still starting accepts them and refuses the first word."""
+    # A start-up message for a user whose password is asked for: R (authentication) means ready.
+    body = b"\0\x03\0\0user\0wheel\0database\0postgres\0\0"
+    return _first_bytes(port, (len(body) + 4).to_bytes(4, "big") + body) == b"R"
 
 
-def _run(command: list[str], user: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/", **_demoted(user))  # type: ignore[call-overload]
-    if done.returncode:
-        raise RuntimeError(f"{command[0]} failed: {done.stdout[-3000:]}{done.stderr[-3000:]}")
+def _mariadb_answers(port: int) -> bool:
+    return b"mysql_native_password" in _first_bytes(port, b"", 200)
 
 
-def _spawn(command: list[str], log: Path, user: str) -> "subprocess.Popen[bytes]":
-    with log.open("wb") as output:
-        process: subprocess.Popen[bytes] = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            cwd="/",
-            **_demoted(user),  # type: ignore[call-overload]
-        )
-    return process
-
-
-def _wait_until_ready(process: "subprocess.Popen[bytes]", server: Server) -> None:
-    deadline_s = time.perf_counter() + _START_S
-    while not _answers(server):
-        if process.poll() is not None or time.perf_counter() > deadline_s:
-            log = (server.folder / "log").read_text(errors="replace")
-            raise RuntimeError(f"{server.kind} does not start: {log[-2000:]}")
-        time.sleep(0.05)
-
-
-def _answers(server: Server) -> bool:
-    """Whether it accepts connections. A PostgreSQL that is still starting accepts them and refuses the first word."""
+def _first_bytes(port: int, sent: bytes, most: int = 1) -> bytes:
+    """What a server says first; nothing if it cannot be reached."""
     try:
-        with socket.create_connection(("127.0.0.1", server.port), timeout=1) as probe:
-            if server.kind == "postgresql":
-                # A start-up message for a user whose password is asked for: R (authentication) means ready.
-                body = b"\0\x03\0\0user\0wheel\0database\0postgres\0\0"
-                probe.sendall((len(body) + 4).to_bytes(4, "big") + body)
-                return probe.recv(1) == b"R"
-            return b"mysql_native_password" in probe.recv(200)
+        with socket.create_connection(("127.0.0.1", port), timeout=1) as probe:
+            probe.sendall(sent)
+            return probe.recv(most)
     except OSError:
-        return False
-
-
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    # SIGINT is PostgreSQL's fast shutdown; the data is thrown away, so MariaDB need not tidy up.
-    process.send_signal(signal.SIGINT if "postgres" in str(process.args) else signal.SIGTERM)
-    try:
-        process.wait(15)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+        return b""
 
 
 def _free_port() -> int:

@@ -56,10 +56,15 @@ async def build_admin(settings: Settings, clock: Clock) -> Admin:
     Raises:
         JobwheelError: the database cannot be used, or a setting does not fit it; says what to do.
     """
-    database = open_database(settings.database_url, clock, connections=settings.database_connections)
+    database = open_database(
+        settings.database_url,
+        clock,
+        connections=settings.database_connections,
+        timeout_s=settings.database_timeout_s,
+    )
     await database.start()
     try:
-        await database.write(schema.prepare, database.where)
+        await database.write_patiently(schema.prepare, database.where)
         passwords = Passwords()
         installation = await prepare_installation(database, clock, settings, passwords, host_zone(os.environ))
         return _assemble(settings, clock, database, installation, passwords)

@@ -43,6 +43,7 @@ class Settings:
     # It may hold a password.
     database_url: str = field(default="", repr=False)
     database_connections: int = field(default=10, metadata={"least": 2, "most": 1000})
+    database_timeout_s: float = field(default=30.0, metadata={"least": 1.0, "most": 3600.0})
     host: str = "127.0.0.1"
     port: int = field(default=8080, metadata={"least": 0, "most": 65535})
     access_token: Secret | None = None

@@ -108,7 +108,7 @@ async def _upgrade(settings: Settings) -> Upgraded:
     database = open_database(settings.database_url, SystemClock())
     await database.start()
     try:
-        await database.write(schema.upgrade, database.where)
+        await database.write_patiently(schema.upgrade, database.where)
     finally:
         await database.stop()
     return Upgraded(before, newest)
@@ -144,7 +144,7 @@ async def _check_schema(database: Database) -> None:
         raise NoDatabaseError(database.where)
     if version != schema.newest_version():
         # It refuses, and says why.
-        await database.write(schema.prepare, database.where)
+        await database.write_patiently(schema.prepare, database.where)
 
 
 def _must_exist(settings: Settings) -> None:

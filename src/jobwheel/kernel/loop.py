@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Final
 
 from jobwheel.kernel.backoff import Backoff
 from jobwheel.kernel.clock import Clock
@@ -9,6 +10,9 @@ from jobwheel.kernel.logging import get_logger
 from jobwheel.kernel.service import Service
 
 log = get_logger(__name__)
+
+MOST_PAUSE_S: Final = 5.0
+"""The longest pause after failures: who waits for a loop to go on waits for ten seconds at most, its pass included."""
 
 
 class PeriodicLoop(Service):
@@ -29,7 +33,7 @@ class PeriodicLoop(Service):
         super().__init__(name, clock)
         self._run_once = run_once
         self._interval_s = interval_s
-        self._backoff = backoff or Backoff()
+        self._backoff = backoff or Backoff(most_s=MOST_PAUSE_S)
         self._wake = asyncio.Event()
         self.passes = 0
         self.failures = 0

@@ -1,16 +1,17 @@
 """The claim, whole: due jobs in, next times, pending runs and events out, in one transaction."""
 
 import pytest
-from sqlalchemy import delete, select
+from sqlalchemy import delete, insert, select
 
 from jobwheel.admin.domain.policies import AWAITING_SETTLEMENT_MS
-from jobwheel.admin.store import claims
+from jobwheel.admin.store import claims, runs
 from jobwheel.admin.store.events import list_job_events
+from jobwheel.admin.store.jobs import JobFilter, list_jobs
 from jobwheel.admin.store.run_list import RunFilter, list_runs
-from jobwheel.admin.store.tables import job_lock
+from jobwheel.admin.store.tables import job_info, job_lock
 from jobwheel.kernel.fake_clock import FakeClock
 from tests.support.claims import NODE, Claims, events_of
-from tests.support.store import NOW_MS, Store
+from tests.support.store import JOB_COLUMNS, NOW_MS, Store
 
 SECOND_MS = NOW_MS - 250
 
@@ -110,6 +111,21 @@ async def test_a_misfire_leaves_its_event_and_a_last_instant_ends_the_job(store:
         {"schedule_type": "NONSENSE"},
         {"time_zone": "Atlantis"},
         {"misfire_strategy": "PERHAPS", "trigger_next_time": SECOND_MS - 60_000},
+        {"misfire_strategy": "PERHAPS"},
+        {"misfire_strategy": ""},
+        {"executor_route_strategy": "SOMEWHERE"},
+        {"executor_route_strategy": ""},
+        {"schedule_type": ""},
+        {"schedule_type": "FIX_RATE", "schedule_conf": "-5"},
+        {"schedule_type": "FIX_RATE", "schedule_conf": "0"},
+        {"schedule_type": "FIX_RATE", "schedule_conf": "999999999"},
+        {"schedule_type": "FIX_RATE", "schedule_conf": "1.5"},
+        {"schedule_type": "FIX_RATE", "schedule_conf": None},
+        {"schedule_type": "FIX_DELAY", "schedule_conf": "-1"},
+        {"schedule_type": "FIX_DELAY", "schedule_conf": "0"},
+        {"schedule_type": "ONCE", "schedule_conf": "tomorrow"},
+        {"schedule_type": "ONCE", "schedule_conf": None},
+        {"time_zone": "../../etc/passwd"},
         {"trigger_next_time": -(2**60)},
         {"schedule_type": "FIX_RATE", "schedule_conf": "60", "anchor_ms": 2**62},
         {"schedule_type": "FIX_RATE", "schedule_conf": "99999999999999999999"},
@@ -124,7 +140,40 @@ async def test_a_corrupt_row_stops_alone_and_says_so(store: Store, columns: dict
     assert await events_of(store, bad) == ["job.corrupt"]
     details = (await store.database.read(list_job_events, bad, None, 1))[0].details
     assert details["reason"]
+    # People must be able to look at it, and to set it right.
+    assert [each.id for each in await store.database.read(list_jobs, store.zone, JobFilter(), 0, 10)] == [bad, good]
     assert (await store.job_row(good))["trigger_status"] == 1
+
+
+async def test_columns_without_a_value_are_no_corruption(store: Store) -> None:
+    empty = ("executor_route_strategy", "executor_handler", "executor_param", "executor_block_strategy", "time_zone")
+    job_id = await store.job(**dict.fromkeys((*empty, "anchor_ms", "author", "child_jobid", "update_time")))
+    assert len(await Claims(store).planned()) == 6
+    assert await events_of(store, job_id) == []
+    sent = (await store.database.read(runs.load_dispatch_jobs, [job_id]))[job_id]
+    assert (sent.handler, sent.route_strategy) == ("", "FIRST")
+
+
+async def test_many_are_on_time_beside_corrupt_ones(store: Store) -> None:
+    broken: list[dict[str, object]] = [
+        {"schedule_type": "NONSENSE"},
+        {"schedule_type": "FIX_RATE", "schedule_conf": "-60"},
+        {"schedule_conf": "not a cron"},
+        {"time_zone": "Atlantis"},
+        {"misfire_strategy": "PERHAPS"},
+        {"executor_route_strategy": "SOMEWHERE"},
+    ]
+    # Corrupt ones in the way of the others, whichever is looked at first.
+    bad = [await store.job(**columns) for columns in broken]
+    row = {**JOB_COLUMNS, "schedule_type": "FIX_RATE", "schedule_conf": "3600", "anchor_ms": SECOND_MS}
+    await store.database.write(lambda c: c.execute(insert(job_info), [row] * 2000))
+    bad += [await store.job(**columns) for columns in broken]
+    made = Claims(store)
+    assert await made.planned() == [SECOND_MS] * 2000
+    assert len({run.job_id for run in made.flown}) == 2000
+    for job_id in bad:
+        assert await events_of(store, job_id) == ["job.corrupt"]
+        assert (await store.job_row(job_id))["trigger_status"] == 0
 
 
 async def test_full_batches_of_corrupt_rows_come_to_an_end(store: Store) -> None:

@@ -7,22 +7,23 @@ from collections.abc import AsyncIterator
 
 import pytest
 from sqlalchemy import text
-from sqlalchemy.exc import DBAPIError
 
+from jobwheel.admin.domain.ids import NodeId
 from jobwheel.admin.domain.run import Outcome
 from jobwheel.admin.domain.writes import Settlement
-from jobwheel.admin.store import Connection, schema, server_kinds
+from jobwheel.admin.store import Connection, nodes, schema, server_kinds
 from jobwheel.admin.store.database import is_outage, open_database
-from jobwheel.admin.store.errors import DatabaseUnusableError, SchemaVersionError, UnknownCommitError
+from jobwheel.admin.store.errors import DatabaseAwayError, DatabaseUnusableError, SchemaVersionError, UnknownCommitError
 from jobwheel.admin.store.server_database import ServerDatabase
 from jobwheel.kernel.clock import SystemClock
 from tests.support.cutting_proxy import CuttingProxy
-from tests.support.run_servers import Servers
+from tests.support.run_servers import Servers, connected
 from tests.support.servers import SERVER_KINDS
 from tests.support.store import NOW_MS, Store, open_store_at
 
 SLEEP = {"postgresql": "SELECT pg_sleep({})", "mariadb": "SELECT SLEEP({})"}
 OWN_ID = {"postgresql": "SELECT pg_backend_pid()", "mariadb": "SELECT CONNECTION_ID()"}
+LATER_MS = NOW_MS + 15_001
 KILL = {"postgresql": "SELECT pg_terminate_backend({})", "mariadb": "KILL {}"}
 
 
@@ -57,7 +58,7 @@ async def names(store: Store) -> list[str]:
 
 
 async def test_what_reads_cannot_write(store: Store) -> None:
-    with pytest.raises(DBAPIError, match=r"(?i)read.only"):
+    with pytest.raises(DatabaseUnusableError, match=r"(?i)can only be read.*read.only"):
         await store.database.read(insert_lock, "a")
     assert await names(store) == []
 
@@ -161,7 +162,7 @@ async def test_a_connection_that_always_dies_is_given_up_soon(store: Store, kind
         connection.exec_driver_sql(KILL[kind].format(tries[-1]))
         connection.exec_driver_sql("SELECT 1")
 
-    with pytest.raises(DBAPIError) as caught:
+    with pytest.raises(DatabaseAwayError) as caught:
         await store.database.write(die)
     assert is_outage(caught.value)
     assert len(tries) == 4
@@ -291,3 +292,49 @@ async def test_a_batch_larger_than_a_packet_is_written(store: Store) -> None:
     results = [Settlement(run.id, NOW_MS, 200, Outcome.SUCCEEDED, message) for run in runs]
     assert len((await store.apply(node, *results)).ended) == 330
     assert (await store.run_row(runs[-1].id))["handle_msg"] == message
+
+
+async def bury(store: Store, heir: NodeId) -> list[nodes.Heritage]:
+    return await store.database.write(nodes.adopt_dead, heir, LATER_MS, 15_000, 60_000)
+
+
+async def test_an_heir_does_not_wait_for_rows_that_a_frozen_node_holds(
+    store: Store, kind: str, servers: Servers
+) -> None:
+    dead, heir = await store.node(), await store.node()
+    held, free = await store.pending(dead, NOW_MS, NOW_MS + 1000)
+    await store.database.write(nodes.beat, heir, LATER_MS)
+    async with connected(servers.running[kind], "jobwheel_test") as frozen:
+        await frozen.exec_driver_sql("BEGIN")
+        await frozen.exec_driver_sql(f"UPDATE xxl_job_log SET phase = 'sending' WHERE id = {held.id}")
+        # Long before any lock's time is up.
+        async with asyncio.timeout(3):
+            assert await bury(store, heir) == [nodes.Heritage(dead, nodes.Adopted(1, 0))]
+            assert await bury(store, heir) == []
+        await frozen.exec_driver_sql("COMMIT")
+    assert await bury(store, heir) == [nodes.Heritage(dead, nodes.Adopted(0, 1))]
+    owners = [(await store.run_row(run.id))["owner"] for run in (held, free)]
+    assert owners == [None, heir]
+
+
+async def test_an_heir_does_not_wait_for_a_node_that_was_frozen_in_its_heartbeat(
+    store: Store, kind: str, servers: Servers
+) -> None:
+    dead, heir = await store.node(), await store.node()
+    await store.database.write(nodes.beat, heir, LATER_MS)
+    async with connected(servers.running[kind], "jobwheel_test") as frozen:
+        await frozen.exec_driver_sql("BEGIN")
+        await frozen.exec_driver_sql(f"UPDATE jobwheel_node SET heartbeat_ms = {NOW_MS + 1} WHERE id = {dead}")
+        async with asyncio.timeout(3):
+            assert await bury(store, heir) == []
+        await frozen.exec_driver_sql("ROLLBACK")
+    assert [each.dead for each in await bury(store, heir)] == [dead]
+
+
+async def test_a_transaction_that_hangs_is_ended_by_the_server(store: Store, kind: str) -> None:
+    query = {
+        "postgresql": "SELECT setting FROM pg_settings WHERE name = 'idle_in_transaction_session_timeout'",
+        "mariadb": "SELECT @@SESSION.idle_transaction_timeout * 1000",
+    }
+    found = await store.database.write(lambda c: c.exec_driver_sql(query[kind]).scalar_one())
+    assert int(found) == 60_000

@@ -42,7 +42,7 @@ async def test_a_commit_survives_a_power_cut(store: Store) -> None:
 
 
 async def test_readers_cannot_write(store: Store) -> None:
-    with pytest.raises(OperationalError, match="readonly"):
+    with pytest.raises(DatabaseUnusableError, match="readonly"):
         await store.database.read(lambda c: c.exec_driver_sql("DELETE FROM xxl_job_log"))
 
 
@@ -399,3 +399,20 @@ async def test_a_column_of_another_type_stops_that_job_alone(store: Store, state
     await store.database.write(lambda c: c.exec_driver_sql(statement, (bad,)))
     assert len(await Claims(store).planned()) == 6
     assert await events_of(store, bad) == ["job.corrupt"]
+
+
+async def test_a_library_that_is_too_old_is_told_at_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "never-made"
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 34, 1))
+    database = open_database(f"sqlite:///{folder}/jobwheel.db", FakeClock(NOW_MS))
+    with pytest.raises(DatabaseUnusableError, match=r"SQLite library is 3\.34\.1, and 3\.35\.0 is the oldest"):
+        await database.start()
+    assert not folder.exists()
+
+
+async def test_a_full_disk_is_told_in_words(store: Store) -> None:
+    pages = await store.database.read(lambda c: c.exec_driver_sql("PRAGMA page_count").scalar_one())
+    await store.database.write(lambda c: c.exec_driver_sql(f"PRAGMA max_page_count = {pages}").all())
+    with pytest.raises(DatabaseUnusableError, match="is full") as caught:
+        await store.pending(await store.node(), *range(NOW_MS, NOW_MS + 3000))
+    assert is_outage(caught.value)

@@ -1,13 +1,17 @@
 """A process that was frozen and woken: what it was about to send may be another node's by then."""
 
+from sqlalchemy import select
+
 from jobwheel.admin.domain.ids import NodeId
 from jobwheel.admin.domain.writes import TakeOff
 from jobwheel.admin.engine.addresses import Candidate
 from jobwheel.admin.engine.dispatcher import Flight
-from jobwheel.admin.store import nodes, run_log
+from jobwheel.admin.store import nodes, run_log, runs
+from jobwheel.admin.store.tables import job_log
 from tests.support.engine_parts import dispatch_job, pending_run
 from tests.support.live_admin import LiveAdmin
 from tests.support.recording_executor import RecordingExecutor
+from tests.support.store import new_run
 
 
 async def taken_off(live: LiveAdmin, executor: RecordingExecutor) -> Flight:
@@ -72,3 +76,39 @@ async def test_a_node_that_was_declared_dead_forgets_what_waits(live: LiveAdmin)
     await engine._context.node.beat()
     assert engine.node_id > before
     assert len(engine.wheel) == 0
+
+
+async def declared_dead(live: LiveAdmin) -> NodeId:
+    """The node's id after it was declared dead in its sleep; it does by hand only what it does from here on."""
+    engine = live.admin.engine
+    for loop in engine._loops:
+        await loop.stop()
+    await live.admin.database.write(nodes.unregister, engine.node_id)
+    grow_stale(live)
+    return engine.node_id
+
+
+async def owners(live: LiveAdmin) -> list[int | None]:
+    return list(await live.admin.database.read(lambda c: c.execute(select(job_log.c.owner)).scalars().all()))
+
+
+async def test_a_woken_process_plans_under_the_id_that_lives(live: LiveAdmin) -> None:
+    async with live.executor() as executor:
+        await executor.register()
+    job = await live.job(running=True, schedule_type="FIX_RATE", schedule_conf="60")
+    dead = await declared_dead(live)
+    await live.change_job(job.id, trigger_next_time=live.admin.services.clock.now() + 4000)
+    await live.admin.engine._claim()
+    assert live.admin.engine.node_id > dead
+    assert await owners(live) == [live.admin.engine.node_id]
+
+
+async def test_a_woken_process_takes_over_under_the_id_that_lives(live: LiveAdmin) -> None:
+    engine = live.admin.engine
+    dead = await declared_dead(live)
+    run = new_run(None, live.admin.services.clock.now() + 4000)
+    await live.admin.database.write(runs.insert_runs, live.admin.installation.zone, [run])
+    feeder = next(loop for loop in engine._loops if loop.name == "feeder")
+    await feeder._run_once()
+    assert engine.node_id > dead
+    assert await owners(live) == [engine.node_id]

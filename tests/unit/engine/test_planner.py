@@ -230,8 +230,10 @@ def test_a_row_that_cannot_be_read_is_unusable(fields: dict[str, object]) -> Non
         planned(due_job(**fields))
 
 
-def test_an_unknown_misfire_policy_matters_when_something_was_missed() -> None:
-    assert planned(due_job(misfire_strategy="PERHAPS")).fires
+@pytest.mark.parametrize("fields", [{"misfire_strategy": "PERHAPS"}, {"route_strategy": "SOMEWHERE"}])
+def test_a_policy_that_nobody_knows_is_unusable_though_nothing_was_missed(fields: dict[str, object]) -> None:
+    with pytest.raises(UnusableJobError, match="is unknown"):
+        planned(due_job(**fields))
 
 
 def test_schedules_are_parsed_once_and_by_all_that_matters() -> None:

@@ -1,3 +1,4 @@
+import itertools
 import logging
 from collections.abc import AsyncIterator
 
@@ -87,6 +88,19 @@ async def test_failures_are_counted_and_tried_again_after_a_growing_delay(
     await clock.advance(14)
     assert work.times[-2:] == [25, 35]
     assert state(loop) == (3, 5, 0, None)
+
+
+async def test_after_an_outage_of_any_length_it_is_tried_again_within_five_seconds(
+    clock: FakeClock, work: Work
+) -> None:
+    loop = PeriodicLoop("reaper", work.run_once, 1, clock)
+    await loop.start()
+    work.error = OSError("database is away")
+    for _ in range(120):
+        await clock.advance(0.5)
+    await loop.stop()
+    pauses = [after - before for before, after in itertools.pairwise(work.times)]
+    assert 4 <= max(pauses) <= 5
 
 
 async def test_trouble_is_logged_once_when_it_begins_and_once_when_it_ends(

@@ -91,6 +91,7 @@ class DueJob(msgspec.Struct, frozen=True, gc=False):
     next_ms: int
     valid_from_ms: int | None = None
     valid_until_ms: int | None = None
+    route_strategy: str = RouteStrategy.FIRST
     pause_windows: tuple[PauseWindow, ...] = ()
 
 

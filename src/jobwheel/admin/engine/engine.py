@@ -136,6 +136,7 @@ class Engine(ServiceGroup):
     async def _claim(self) -> int:
         if self._context.clock_is_off:
             raise ClockOffError(self._context.clock_difference_s)
+        await self._context.node.confirm()
         return await self._claimer.run_once()
 
     def _feed(self) -> None:

@@ -19,6 +19,7 @@ class Feeder:
     async def run_once(self) -> int:
         """Feed the wheel; return how many runs it got."""
         context = self._context
+        await context.node.confirm()
         database, node_id = context.database, context.node.id
         horizon_ms = context.clock.now() + int(context.limits.look_ahead_s * 1000)
         if await database.read(runs.has_ownerless, horizon_ms):

@@ -21,6 +21,7 @@ from jobwheel.admin.store import run_log, runs
 from jobwheel.admin.store.take_off import TakenOff, take_off
 from jobwheel.kernel.backoff import Backoff
 from jobwheel.kernel.logging import get_logger
+from jobwheel.kernel.loop import MOST_PAUSE_S
 from jobwheel.kernel.service import Service
 
 log = get_logger(__name__)
@@ -58,7 +59,7 @@ class Launcher(Service):
         self._put_off: dict[JobId, str] = {}
         self._senders = Senders(dispatcher, context.limits.address_limit, context.clock, self._on_landed)
         self._taking_off = {lane.name: asyncio.Lock() for lane in self.lanes}
-        self._backoff = Backoff()
+        self._backoff = Backoff(most_s=MOST_PAUSE_S)
 
     @property
     def sends_in_flight(self) -> int:

@@ -1,5 +1,6 @@
 """This process as a node of the cluster: its id, its heartbeat, what it takes over from dead ones."""
 
+import asyncio
 import os
 import socket
 from typing import Final
@@ -43,6 +44,7 @@ class Node(Service):
         self._beats = PeriodicLoop("node.heartbeat", self.beat, HEARTBEAT_S, clock, _RETRY)
         self._beaten_s = 0.0
         self._unbroken_since_s = 0.0
+        self._beating = asyncio.Lock()
         self.forget = _forget_nothing
 
     @property
@@ -71,8 +73,21 @@ class Node(Service):
             handed_over = await self._database.write(_leave, self._id)
             log.info("node.stopped", node=self._id, handed_over=handed_over)
 
+    async def confirm(self) -> None:
+        """Beat if this node may have been declared dead: what it wrote under an id that is dead would wait for an heir.
+
+        To be called before runs are written or taken over.
+        """
+        if not self.is_fresh:
+            await self.beat()
+
     async def beat(self) -> None:
         """Say that this node lives, and take over the runs of those that do not say so any more."""
+        # Whoever finds this node declared dead gives it one new id, not two.
+        async with self._beating:
+            await self._beat()
+
+    async def _beat(self) -> None:
         begun_s = self.clock.boot_time()
         await self._database.measure_clock()
         lives = await self._database.write(nodes.beat, self.id, self._database.now_ms())

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import msgspec
 
 from jobwheel.admin.domain.job import DueJob
-from jobwheel.admin.domain.policies import AWAITING_SETTLEMENT_MS, MISFIRE_AFTER_MS, MisfireStrategy
+from jobwheel.admin.domain.policies import AWAITING_SETTLEMENT_MS, MISFIRE_AFTER_MS, MisfireStrategy, RouteStrategy
 from jobwheel.admin.domain.run import TriggerType
 from jobwheel.schedule import (
     FixDelaySchedule,
@@ -22,6 +22,8 @@ from jobwheel.schedule import (
     with_closed_times,
     without_closed_times,
 )
+
+_ROUTES = frozenset(RouteStrategy)
 
 MISFIRES_COUNTED = 10_000
 """Missed instants are counted so far; then the event says "more than" (`behaviour.md`, Misfire)."""
@@ -116,23 +118,27 @@ def plan(job: DueJob, schedule: Schedule, now_ms: int, limits: PlanLimits) -> Pl
     the first instant that was not handled, missed or not.
 
     Raises:
-        UnusableJobError: the misfire policy is unknown, or a time is none.
+        UnusableJobError: the misfire policy or the route is unknown, or a time is none.
     """
     if job.next_ms < 0:
         raise UnusableJobError(f"trigger_next_time {job.next_ms} is no time")
-    planned = _plan(job, schedule, now_ms, limits)
+    if job.route_strategy not in _ROUTES:
+        raise UnusableJobError(f"executor_route_strategy {job.route_strategy!r} is unknown")
+    # Whether something was missed or not: a policy that nobody knows must not wait for the first outage to be found.
+    strategy = _strategy(job)
+    planned = _plan(job, schedule, strategy, now_ms, limits)
     if planned.next_ms is not None and planned.next_ms > AWAITING_SETTLEMENT_MS:
         raise UnusableJobError(f"its next time {planned.next_ms} is beyond the year 9999")
     return planned
 
 
-def _plan(job: DueJob, schedule: Schedule, now_ms: int, limits: PlanLimits) -> Plan:
+def _plan(job: DueJob, schedule: Schedule, strategy: MisfireStrategy, now_ms: int, limits: PlanLimits) -> Plan:
     # A settlement counts an interval on and looks at no window, and windows may have been written by hand.
     first_ms = admitted(schedule, job.next_ms)
     missed_before_ms = now_ms - MISFIRE_AFTER_MS
     if first_ms is None or first_ms >= missed_before_ms:
         return _plan_on(schedule, first_ms, limits, None)
-    misfire = _misfire(_strategy(job), schedule, first_ms, missed_before_ms - 1, limits)
+    misfire = _misfire(strategy, schedule, first_ms, missed_before_ms - 1, limits)
     if not _waits_for_end(schedule):
         return _plan_on(schedule, schedule.next_after(misfire.last_ms), limits, misfire)
     # Nothing follows a missed FIX_DELAY instant until a run ends, or, without one, until an interval has passed.

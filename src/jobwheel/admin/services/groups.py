@@ -25,6 +25,7 @@ from jobwheel.admin.store.groups import (
     delete_group,
     find_groups,
     get_group,
+    hold_app_names,
     insert_group,
     list_groups,
     list_registrations,
@@ -121,6 +122,7 @@ class Groups:
         return self._viewed(connection, list_groups(connection, self._zone, after_id, limit))
 
     def _create(self, connection: Connection, group: Group, actor: str) -> GroupView:
+        hold_app_names(connection)
         self._check_free(connection, group)
         group = replace(group, id=insert_group(connection, self._zone, group))
         insert_event(connection, self._event(EventKind.GROUP_CREATED, group, actor, _details(group)))
@@ -129,6 +131,9 @@ class Groups:
     def _update(
         self, connection: Connection, group_id: GroupId, given: Mapping[str, Any], version: int | None, actor: str
     ) -> GroupView:
+        if "app_name" in given:
+            # Before the group's row: whoever registers holds the names first, too.
+            hold_app_names(connection)
         old = self._locked(connection, group_id)
         if version is not None and version != old.version:
             raise VersionConflictError("group", version, old.version)

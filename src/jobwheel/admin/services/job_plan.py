@@ -21,6 +21,7 @@ from jobwheel.schedule import (
 )
 
 MOST_COUNTED = 10_000
+_MOST_AHEAD_MS = 2 * 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +42,13 @@ class Moment:
 
     @property
     def base_ms(self) -> int:
-        """Planning goes on after this: never again over what has a run, even if the clock was set back."""
-        return max(self.now_ms, self.last_planned_ms or 0)
+        """Planning goes on after this: never again over what has a run, even if the clock was set back.
+
+        A claim looks a minute ahead at most. What was planned for hours ahead came of a clock that was far wrong, and
+        must not keep the job from running until then when somebody starts or changes it.
+        """
+        last_ms = self.last_planned_ms or 0
+        return self.now_ms if last_ms - self.now_ms > _MOST_AHEAD_MS else max(self.now_ms, last_ms)
 
 
 @dataclass(frozen=True, slots=True)

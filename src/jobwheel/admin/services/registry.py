@@ -10,7 +10,7 @@ from jobwheel.admin.engine.addresses import AddressBook
 from jobwheel.admin.store import Connection, registry
 from jobwheel.admin.store.database import Database
 from jobwheel.admin.store.events import insert_event
-from jobwheel.admin.store.groups import insert_group
+from jobwheel.admin.store.groups import hold_app_names, insert_group
 from jobwheel.admin.store.zone import InstallationZone
 from jobwheel.kernel.clock import Clock
 from jobwheel.kernel.errors import JobwheelError
@@ -79,7 +79,10 @@ class Registry:
         if request.registry_group == registry.EXECUTORS and not registry.has_group(connection, request.registry_key):
             if not self._auto_create_groups:
                 raise UnknownAppNameError(request.registry_key)
-            self._create_group(connection, request.registry_key)
+            hold_app_names(connection)
+            # Another executor of the app name may have been faster.
+            if not registry.has_group(connection, request.registry_key):
+                self._create_group(connection, request.registry_key)
         changed = registry.beat(connection, self._zone, request, now_ms)
         if changed:
             registry.store_address_lists(connection, self._zone, now_ms)

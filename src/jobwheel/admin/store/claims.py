@@ -6,9 +6,10 @@ from sqlalchemy import Connection, func, select
 
 from jobwheel.admin.domain.ids import JobId
 from jobwheel.admin.domain.job import DueJob
+from jobwheel.admin.domain.policies import RouteStrategy
 from jobwheel.admin.store.dialects import statements
 from jobwheel.admin.store.pause_windows import read_windows
-from jobwheel.admin.store.tables import job_info
+from jobwheel.admin.store.tables import SCHEDULE_LOCK, job_info
 
 # In the order of DueJob's fields, of which the last one, the windows, comes from a table of its own.
 _DUE_COLUMNS = (
@@ -23,6 +24,7 @@ _DUE_COLUMNS = (
     job_info.c.trigger_next_time,
     job_info.c.valid_from_ms,
     job_info.c.valid_until_ms,
+    func.coalesce(job_info.c.executor_route_strategy, RouteStrategy.FIRST.value),
 )
 
 
@@ -37,7 +39,7 @@ def lock_schedule(connection: Connection) -> None:
 
 def wait_for_schedule(connection: Connection) -> None:
     """The same, but wait for whoever holds it: for what happens once, at a start."""
-    statements(connection).wait_for_schedule(connection)
+    statements(connection).wait_for_lock(connection, SCHEDULE_LOCK)
 
 
 def due_jobs(connection: Connection, horizon_ms: int, most: int) -> Sequence[DueJob]:
@@ -57,7 +59,7 @@ def due_jobs(connection: Connection, horizon_ms: int, most: int) -> Sequence[Due
     # Read after the job rows, so that what an edit has changed in both fits together. A window that ended before the
     # earliest next time holds nothing back any more.
     windows = read_windows(connection, [row.id for row in rows], rows[0].trigger_next_time)
-    return [DueJob(*row, windows.get(row.id, ())) for row in rows]
+    return [DueJob(*row, pause_windows=windows.get(row.id, ())) for row in rows]
 
 
 def move_on(connection: Connection, moves: Sequence[tuple[JobId, int, int | None, int, bool]]) -> set[JobId]:

@@ -4,20 +4,28 @@ from pathlib import Path
 
 from jobwheel.admin.store.database_base import Database, parsed_url
 from jobwheel.admin.store.errors import DatabaseUrlError
-from jobwheel.admin.store.server_database import ServerDatabase
+from jobwheel.admin.store.server_database import ServerDatabase, ServerLimits
 from jobwheel.admin.store.server_kinds import SERVER_KINDS, SERVER_SCHEMES
 from jobwheel.admin.store.sqlite_database import SqliteDatabase, sqlite_path
 from jobwheel.admin.store.trouble import is_outage
 from jobwheel.kernel.clock import Clock
 
-__all__ = ["DEFAULT_CONNECTIONS", "Database", "is_outage", "missing_file", "open_database"]
+__all__ = ["DEFAULT_CONNECTIONS", "DEFAULT_TIMEOUT_S", "Database", "is_outage", "missing_file", "open_database"]
 
 DEFAULT_CONNECTIONS = 10
 """How many connections to a server an admin holds at most."""
 
+DEFAULT_TIMEOUT_S = 30.0
+"""How long a transaction on a server may take: one that takes longer hangs."""
+
 
 def open_database(
-    url: str, clock: Clock, *, exclusive: bool = True, connections: int = DEFAULT_CONNECTIONS
+    url: str,
+    clock: Clock,
+    *,
+    exclusive: bool = True,
+    connections: int = DEFAULT_CONNECTIONS,
+    timeout_s: float = DEFAULT_TIMEOUT_S,
 ) -> Database:
     """The database of a URL, to be started.
 
@@ -26,6 +34,7 @@ def open_database(
         clock: the host's clocks.
         exclusive: no other admin may use an SQLite file meanwhile; servers are shared anyway.
         connections: the most that are held to a server.
+        timeout_s: how long a server may take for a transaction before its connection is given up.
 
     Raises:
         DatabaseUrlError: the URL names nothing that can be used.
@@ -34,7 +43,7 @@ def open_database(
     if scheme == "sqlite":
         return SqliteDatabase(url, clock, exclusive=exclusive)
     if scheme in SERVER_KINDS:
-        return ServerDatabase(SERVER_KINDS[scheme], url, clock, connections)
+        return ServerDatabase(SERVER_KINDS[scheme], url, clock, ServerLimits(connections, timeout_s))
     shown = parsed_url(url).render_as_string(hide_password=True)
     known = ", ".join(("sqlite", *SERVER_SCHEMES))
     if scheme.partition("+")[0] in SERVER_KINDS:

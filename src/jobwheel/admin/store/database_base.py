@@ -59,7 +59,17 @@ class Database(Service, ABC):
 
         Raises:
             UnknownCommitError: the connection was lost while the transaction was committed.
+            DatabaseAwayError, DatabaseSilentError, DatabaseUnusableError: it cannot be done at the moment; says why.
         """
+
+    async def write_patiently(
+        self,
+        work: Callable[Concatenate[Connection, Arguments], Answer],
+        *args: Arguments.args,
+        **kwargs: Arguments.kwargs,
+    ) -> Answer:
+        """The same, however long it takes: for changes of the schema, which may rewrite millions of rows."""
+        return await self.write(work, *args, **kwargs)
 
     @abstractmethod
     async def read(
@@ -68,7 +78,11 @@ class Database(Service, ABC):
         *args: Arguments.args,
         **kwargs: Arguments.kwargs,
     ) -> Answer:
-        """Run `work`, which can change nothing. On SQLite it sees one moment, on servers each statement its own."""
+        """Run `work`, which can change nothing. On SQLite it sees one moment, on servers each statement its own.
+
+        Raises:
+            DatabaseAwayError, DatabaseSilentError, DatabaseUnusableError: it cannot be done at the moment; says why.
+        """
 
 
 def parsed_url(url: str) -> URL:

@@ -57,6 +57,18 @@ class DatabaseAwayError(JobwheelError):
         super().__init__(f"the database {where} is away: {reason}")
 
 
+class DatabaseSilentError(JobwheelError):
+    """The server has the connection open and says nothing."""
+
+    code: ClassVar[str] = "database_silent"
+
+    def __init__(self, where: str, waited_s: float) -> None:
+        super().__init__(
+            f"the database {where} has not answered within {waited_s:g} s: its connections are given up, and new ones "
+            "are made (JOBWHEEL_DATABASE_TIMEOUT_S says how long to wait)"
+        )
+
+
 class UnknownCommitError(JobwheelError):
     """The connection was lost during a commit: what was written may or may not be there."""
 

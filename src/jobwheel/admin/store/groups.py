@@ -6,9 +6,20 @@ from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
 from jobwheel.admin.domain.group import AddressType, Group, Registration
 from jobwheel.admin.domain.ids import GroupId
+from jobwheel.admin.store.dialects import statements
 from jobwheel.admin.store.registry import EXECUTORS, registration
 from jobwheel.admin.store.tables import job_group, job_info, job_registry
 from jobwheel.admin.store.zone import InstallationZone
+
+_APP_NAMES_LOCK = "jobwheel_app_names"
+
+
+def hold_app_names(connection: Connection) -> None:
+    """Let nobody else make or rename a group until the transaction ends: to be called before an app name is looked up.
+
+    The reference's table has no unique index on it, and old databases hold an app name twice.
+    """
+    statements(connection).wait_for_lock(connection, _APP_NAMES_LOCK)
 
 
 def insert_group(connection: Connection, zone: InstallationZone, group: Group) -> GroupId:

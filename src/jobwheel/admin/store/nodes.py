@@ -1,6 +1,7 @@
 """The nodes of the cluster, and what becomes of the runs of those that died."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from sqlalchemy import ColumnElement, Connection, case, delete, insert, select, update
 
@@ -8,6 +9,8 @@ from jobwheel.admin.domain.ids import NodeId
 from jobwheel.admin.domain.run import Phase
 from jobwheel.admin.store.limits import WAITING
 from jobwheel.admin.store.tables import job_log, node
+
+_BATCH: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,8 @@ def adopt_all(connection: Connection, node_id: NodeId, now_ms: int, ask_others_a
     executors of ours are looked at now, others after `ask_others_after_ms`. `now_ms` is by the database's clock.
     """
     not_mine = (job_log.c.owner != node_id) | job_log.c.owner.is_(None)
-    adopted = _adopt(connection, not_mine, node_id, now_ms, ask_others_after_ms)
+    pending = _take(connection, (job_log.c.phase == Phase.PENDING) & not_mine, node_id)
+    sending = _doubt(connection, (job_log.c.phase == Phase.SENDING) & not_mine, now_ms, ask_others_after_ms)
     # A look further away than any is set: the clock was set back while no node ran.
     connection.execute(
         update(job_log)
@@ -68,7 +72,7 @@ def adopt_all(connection: Connection, node_id: NodeId, now_ms: int, ask_others_a
         .values(unheard_ms=now_ms, check_ms=now_ms)
     )
     connection.execute(delete(node).where(node.c.id != node_id))
-    return adopted
+    return Adopted(pending, sending)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,27 +91,53 @@ def adopt_dead(
     Declaring and taking over are one transaction, guarded on the heartbeat that was read: a node that beats after all
     keeps its runs, and of two heirs one finds nothing. A node that is declared dead while it lives finds its row gone
     at its next heartbeat. `now_ms` is by the database's clock.
+
+    Nothing is waited for: a node that was frozen, or whose machine died, in the middle of a transaction may hold rows
+    for very long, and an heir that waits does not beat. Such rows are taken over later, when they are free.
     """
     silent = (
         select(node.c.id, node.c.heartbeat_ms)
         .where(node.c.id != node_id, node.c.heartbeat_ms < now_ms - dead_after_ms)
         .order_by(node.c.id)
+        .with_for_update(skip_locked=True)
     )
-    dead = [
+    buried = [
         NodeId(row.id)
         for row in connection.execute(silent).all()
         if connection.execute(delete(node).where(node.c.id == row.id, node.c.heartbeat_ms == row.heartbeat_ms)).rowcount
         == 1
     ]
-    dead += _owners_without_a_node(connection)
-    return [
-        Heritage(each, _adopt(connection, job_log.c.owner == each, node_id, now_ms, ask_others_after_ms))
+    dead = [*buried, *_owners_without_a_node(connection)]
+    heritages = [
+        Heritage(each, _adopt_free(connection, each, node_id, now_ms, ask_others_after_ms))
         for each in dict.fromkeys(dead)
     ]
+    return [each for each in heritages if each.dead in buried or each.adopted != Adopted(0, 0)]
+
+
+def _adopt_free(
+    connection: Connection, dead: NodeId, node_id: NodeId, now_ms: int, ask_others_after_ms: int
+) -> Adopted:
+    """Take over a dead node's runs, without those that its last transaction still holds."""
+    free = (
+        select(job_log.c.id, job_log.c.phase)
+        .where(job_log.c.phase.in_([Phase.PENDING, Phase.SENDING]), job_log.c.owner == dead)
+        .order_by(job_log.c.id)
+        .with_for_update(skip_locked=True)
+    )
+    # By their ids alone: a search by phase or owner would meet the rows that are held again, and wait.
+    rows = connection.execute(free).all()
+    pending = [row.id for row in rows if row.phase == Phase.PENDING]
+    sending = [row.id for row in rows if row.phase == Phase.SENDING]
+    for first in range(0, len(pending), _BATCH):
+        _take(connection, job_log.c.id.in_(pending[first : first + _BATCH]), node_id)
+    for first in range(0, len(sending), _BATCH):
+        _doubt(connection, job_log.c.id.in_(sending[first : first + _BATCH]), now_ms, ask_others_after_ms)
+    return Adopted(len(pending), len(sending))
 
 
 def _owners_without_a_node(connection: Connection) -> list[NodeId]:
-    """A node that was frozen in the middle of a commit may still have written runs after it was declared dead."""
+    """A node that was frozen in a transaction may have written runs, or let go of some, after it was declared dead."""
     owners = (
         select(job_log.c.owner)
         .where(
@@ -121,21 +151,18 @@ def _owners_without_a_node(connection: Connection) -> list[NodeId]:
     return [NodeId(owner) for owner in connection.execute(owners).scalars()]
 
 
-def _adopt(
-    connection: Connection, whose: ColumnElement[bool], node_id: NodeId, now_ms: int, ask_others_after_ms: int
-) -> Adopted:
-    pending = connection.execute(update(job_log).where(job_log.c.phase == Phase.PENDING, whose).values(owner=node_id))
-    sending = connection.execute(
-        update(job_log)
-        .where(job_log.c.phase == Phase.SENDING, whose)
-        .values(
-            phase=Phase.UNCONFIRMED,
-            owner=None,
-            unheard_ms=now_ms,
-            check_ms=case((job_log.c.instance_id.is_(None), now_ms + ask_others_after_ms), else_=now_ms),
-        )
-    )
-    return Adopted(pending.rowcount, sending.rowcount)
+def _take(connection: Connection, which: ColumnElement[bool], node_id: NodeId) -> int:
+    """Pending runs become this node's."""
+    return connection.execute(update(job_log).where(which).values(owner=node_id)).rowcount
+
+
+def _doubt(connection: Connection, which: ColumnElement[bool], now_ms: int, ask_others_after_ms: int) -> int:
+    """Runs that were being sent become unconfirmed, and nobody's."""
+    check_ms = case((job_log.c.instance_id.is_(None), now_ms + ask_others_after_ms), else_=now_ms)
+    doubted = update(job_log).where(which)
+    return connection.execute(
+        doubted.values(phase=Phase.UNCONFIRMED, owner=None, unheard_ms=now_ms, check_ms=check_ms)
+    ).rowcount
 
 
 def live_nodes(connection: Connection) -> list[tuple[NodeId, str, int]]:

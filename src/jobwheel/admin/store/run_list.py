@@ -7,7 +7,11 @@ from sqlalchemy import Connection, Row, Select, delete, literal_column, select
 
 from jobwheel.admin.domain.ids import GroupId, JobId, RunId
 from jobwheel.admin.domain.run import Outcome, Phase, Run, Shard, TriggerType
+from jobwheel.admin.store.dialects import statements
 from jobwheel.admin.store.tables import job_log
+
+_BY_HAND = (TriggerType.MANUAL, TriggerType.BACKFILL)
+"""Causes that are people, who make few runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +27,11 @@ class RunFilter:
     planned_from_ms: int | None = None
     planned_until_ms: int | None = None
 
+    @property
+    def has_bounds(self) -> bool:
+        """Whether only a time is asked for; then runs come by their planned times."""
+        return self.planned_from_ms is not None or self.planned_until_ms is not None
+
 
 def get_run(connection: Connection, run_id: RunId) -> Run | None:
     """A run by its id."""
@@ -33,8 +42,13 @@ def get_run(connection: Connection, run_id: RunId) -> Run | None:
 def list_runs(connection: Connection, wanted: RunFilter, before_id: int | None, limit: int) -> list[Run]:
     """Runs, newest first, after the run `before_id`: by id; within bounds of the planned time by that, then by id."""
     query = _filtered(select(job_log), wanted).limit(limit)
-    if wanted.planned_from_ms is not None or wanted.planned_until_ms is not None:
-        query = _by_planned_time(query, before_id)
+    index = _index_for(wanted)
+    if index is not None:
+        query = statements(connection).by_index(query, job_log, index)
+    if wanted.has_bounds:
+        query = query.order_by(job_log.c.planned_ms.desc(), job_log.c.id.desc())
+        if before_id is not None:
+            query = _after(query, before_id, _planned_ms_of(connection, before_id))
     else:
         query = query.order_by(job_log.c.id.desc())
         if before_id is not None:
@@ -43,12 +57,15 @@ def list_runs(connection: Connection, wanted: RunFilter, before_id: int | None, 
 
 
 def last_planned(connection: Connection, job_id: JobId) -> int | None:
-    """The planned time of a job's newest schedule-caused run, epoch milliseconds."""
+    """The latest planned time of a job's schedule-caused runs, epoch milliseconds.
+
+    From the index alone: a job of which others make millions of runs may have none by its schedule.
+    """
     by_schedule = [each.value for each in TriggerType if each.by_schedule]
     query = (
         select(job_log.c.planned_ms)
-        .where(job_log.c.job_id == job_id, job_log.c.trigger_type.in_(by_schedule))
-        .order_by(job_log.c.id.desc())
+        .where(job_log.c.job_id == job_id, job_log.c.trigger_type.in_(by_schedule), job_log.c.planned_ms.is_not(None))
+        .order_by(job_log.c.planned_ms.desc(), job_log.c.id.desc())
         .limit(1)
     )
     return connection.execute(query).scalar()
@@ -63,13 +80,37 @@ def delete_runs_of_job(connection: Connection, job_id: JobId, limit: int) -> int
     return len(ids)
 
 
-def _by_planned_time(query: Select[Any], before_id: int | None) -> Select[Any]:
-    query = query.order_by(job_log.c.planned_ms.desc(), job_log.c.id.desc())
-    if before_id is None:
-        return query
-    # Of the run itself, or of the nearest older one if it was cleaned up meanwhile.
-    nearest = select(job_log.c.planned_ms).where(job_log.c.id <= before_id, job_log.c.planned_ms.is_not(None))
-    before_ms = nearest.order_by(job_log.c.id.desc()).limit(1).scalar_subquery()
+def _index_for(wanted: RunFilter) -> str | None:
+    """The index that is right whatever the values are; None = that depends on them."""
+    if wanted.phase is not None:
+        # Few runs are open at a time.
+        return "jobwheel_log_owner" if wanted.job_id is None else "jobwheel_log_open"
+    if wanted.outcome not in (None, Outcome.SUCCEEDED):
+        return "jobwheel_log_address" if wanted.executor_address is not None and not wanted.has_bounds else None
+    return None if wanted.executor_address is not None else _index_of_all_outcomes(wanted)
+
+
+def _index_of_all_outcomes(wanted: RunFilter) -> str | None:
+    by_schedule = wanted.trigger_type in (None, TriggerType.CRON)
+    if wanted.job_id is not None:
+        if wanted.has_bounds:
+            return "jobwheel_log_job_planned"
+        return "i_job_id" if by_schedule else None
+    if wanted.trigger_type in _BY_HAND:
+        return "jobwheel_log_cause"
+    if wanted.group_id is None or not by_schedule:
+        return None
+    return "jobwheel_log_group_planned" if wanted.has_bounds else "i_job_group"
+
+
+def _planned_ms_of(connection: Connection, run_id: int) -> int | None:
+    """The planned time of a run, or of the nearest older one if it was cleaned up meanwhile."""
+    nearest = select(job_log.c.planned_ms).where(job_log.c.id <= run_id, job_log.c.planned_ms.is_not(None))
+    return connection.execute(nearest.order_by(job_log.c.id.desc()).limit(1)).scalar()
+
+
+def _after(query: Select[Any], before_id: int, before_ms: int | None) -> Select[Any]:
+    """What comes after a run. Its planned time is a value: of a subquery's a planner knows nothing."""
     later = (job_log.c.planned_ms < before_ms) | (job_log.c.id < before_id)
     return query.where(job_log.c.planned_ms <= before_ms, later)
 

@@ -8,6 +8,7 @@ from sqlalchemy import ColumnElement, Connection, Row, delete, func, select, upd
 
 from jobwheel.admin.domain.ids import GroupId, JobId, NodeId, RunId
 from jobwheel.admin.domain.job import DispatchJob
+from jobwheel.admin.domain.policies import RouteStrategy
 from jobwheel.admin.domain.run import NewRun, PendingRun, Phase, Shard, TriggerType
 from jobwheel.admin.store.dialects import statements
 from jobwheel.admin.store.tables import job_info, job_log
@@ -38,7 +39,7 @@ _DISPATCH_COLUMNS = (
     job_info.c.id,
     job_info.c.job_group,
     func.coalesce(job_info.c.executor_handler, ""),
-    func.coalesce(job_info.c.executor_route_strategy, ""),
+    func.coalesce(job_info.c.executor_route_strategy, RouteStrategy.FIRST.value),
     func.coalesce(job_info.c.executor_block_strategy, ""),
     job_info.c.executor_timeout,
     job_info.c.glue_type,
@@ -193,6 +194,7 @@ def _pending(row: Row[*tuple[Any, ...]]) -> PendingRun:
 def _remove(connection: Connection, condition: ColumnElement[bool]) -> list[RemovedRun]:
     # Not every database can say what a DELETE removed: the rows are held first.
     chosen = select(job_log.c.id, job_log.c.planned_ms).where(condition).order_by(job_log.c.id).with_for_update()
+    chosen = statements(connection).by_index(chosen, job_log, "jobwheel_log_open")
     removed = [RemovedRun(RunId(row.id), row.planned_ms) for row in connection.execute(chosen)]
     for first in range(0, len(removed), _SLICE):
         ids = [run.id for run in removed[first : first + _SLICE]]

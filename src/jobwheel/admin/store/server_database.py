@@ -2,18 +2,22 @@
 
 import asyncio
 import contextlib
+import math
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any, Concatenate
 
 from sqlalchemy import Connection, event
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.pool import ConnectionPoolEntry
 
 from jobwheel.admin.store.database_base import Answer, Arguments, Database, parsed_url
 from jobwheel.admin.store.driver_log import forward_driver_log
 from jobwheel.admin.store.errors import (
     DatabaseAwayError,
+    DatabaseSilentError,
     DatabaseUnusableError,
     DatabaseUrlError,
     UnknownCommitError,
@@ -36,21 +40,31 @@ _RECYCLE_S = 1800
 _READING_SHARE = 0.3
 
 
+@dataclass(frozen=True, slots=True)
+class ServerLimits:
+    """How many connections are held at most, and how long a transaction may take."""
+
+    connections: int
+    timeout_s: float
+
+
 class ServerDatabase(Database):
     """A database of a server, shared with other nodes and perhaps with Java admins.
 
     Connections that write and connections that read are two pools; the latter refuse every change.
     """
 
-    def __init__(self, kind: ServerKind, url: str, clock: Clock, connections: int) -> None:
+    def __init__(self, kind: ServerKind, url: str, clock: Clock, limits: ServerLimits) -> None:
         super().__init__(clock)
         self._server = kind
         self._url = parsed_url(url)
         self._where = self._url.render_as_string(hide_password=True)
         self._check_url()
         self._kind = self._url.drivername
-        reading = max(1, round(connections * _READING_SHARE))
-        self._sizes = {False: max(1, connections - reading), True: reading}
+        reading = max(1, round(limits.connections * _READING_SHARE))
+        self._sizes = {False: max(1, limits.connections - reading), True: reading}
+        self._timeout_s = limits.timeout_s
+        self._silent_at_s = -math.inf
         self._engines: dict[bool, AsyncEngine] = {}
         self._between_conflicts = Backoff(first_s=0.005, most_s=0.1, jitter=0.9)
         self._between_losses = Backoff(first_s=0.2, most_s=1.0)
@@ -88,6 +102,15 @@ class ServerDatabase(Database):
             lambda: self._transaction(lambda connection: work(connection, *args, **kwargs), only_reads=False)
         )
 
+    async def write_patiently(
+        self,
+        work: Callable[Concatenate[Connection, Arguments], Answer],
+        *args: Arguments.args,
+        **kwargs: Arguments.kwargs,
+    ) -> Answer:
+        bound = lambda connection: work(connection, *args, **kwargs)  # noqa: E731 - as short as its use
+        return await self._with_retries(lambda: self._limited(bound, asyncio.timeout(None), only_reads=False))
+
     async def read(
         self,
         work: Callable[Concatenate[Connection, Arguments], Answer],
@@ -107,12 +130,16 @@ class ServerDatabase(Database):
             raise DatabaseUnusableError(self._where, reason) from error
         try:
             self._kind, found, least = await self._transaction(self._server.version, only_reads=False)
+            encoding = await self._transaction(self._server.encoding, only_reads=True)
             self._clock_origin_ms = await self._transaction(self._origin_of_clock, only_reads=True)
         except (DBAPIError, DatabaseAwayError) as error:
             raise DatabaseUnusableError(self._where, reason_of(error, self._url)) from error
         if found < least:
             versions = [".".join(map(str, each)) for each in (found, least)]
             reason = f"its server is {self._kind} {versions[0]}, and {versions[1]} is the oldest that will do"
+            raise DatabaseUnusableError(self._where, reason)
+        if encoding != "UTF8":
+            reason = f"its encoding is {encoding}, which cannot hold every text: make it anew with ENCODING 'UTF8'"
             raise DatabaseUnusableError(self._where, reason)
 
     async def on_stop(self) -> None:
@@ -153,8 +180,10 @@ class ServerDatabase(Database):
             skip_autocommit_rollback=only_reads,
         )
 
-        @event.listens_for(engine.sync_engine, "connect")
-        def set_up(connection: Any, _: object) -> None:
+        # Before SQLAlchemy looks how this server quotes names, which a session of ours may do in another way.
+        @event.listens_for(engine.sync_engine, "connect", insert=True)
+        def set_up(connection: Any, record: ConnectionPoolEntry) -> None:
+            record.info["made_s"] = self.clock.monotonic()
             with contextlib.closing(connection.cursor()) as cursor:
                 for statement in server.session(only_reads):
                     cursor.execute(statement)
@@ -171,9 +200,17 @@ class ServerDatabase(Database):
                 conflicts += trouble is Trouble.CONFLICT
                 losses += trouble is Trouble.LOST
                 if trouble in (None, Trouble.OUTAGE) or conflicts >= _CONFLICT_TRIES or losses >= _LOST_TRIES:
-                    raise
+                    raise self._in_words(error, trouble) from error
                 log.debug("database.again", conflicts=conflicts, losses=losses, error=repr(error))
             await self.clock.wait(self._delay_s(trouble, conflicts, losses))
+
+    def _in_words(self, error: Exception, trouble: Trouble | None) -> Exception:
+        """What whoever asked is told: a driver's error is long, and holds a statement."""
+        if trouble is Trouble.LOST:
+            return DatabaseAwayError(self._where, reason_of(error, self._url))
+        if trouble is Trouble.OUTAGE:
+            return DatabaseUnusableError(self._where, reason_of(error, self._url))
+        return error
 
     def _delay_s(self, trouble: Trouble | None, conflicts: int, losses: int) -> float:
         if trouble is Trouble.CONFLICT:
@@ -182,20 +219,37 @@ class ServerDatabase(Database):
         return 0.0 if losses == 1 else self._between_losses.delay_s(losses - 1)
 
     async def _transaction(self, work: Callable[[Connection], Answer], *, only_reads: bool) -> Answer:
-        """One try."""
+        """One try, which ends in time whether the server answers or not."""
+        limit = asyncio.timeout(self._timeout_s)
+        try:
+            return await self._limited(work, limit, only_reads=only_reads)
+        except DatabaseAwayError as error:
+            if not limit.expired():
+                raise
+            self._silent_at_s = self.clock.monotonic()
+            raise DatabaseSilentError(self._where, self._timeout_s) from error
+
+    async def _limited(
+        self, work: Callable[[Connection], Answer], limit: asyncio.Timeout, *, only_reads: bool
+    ) -> Answer:
         assert self._engines, "the database is not started"
         try:
-            async with self._engines[only_reads].connect() as connection:
+            async with limit, self._engines[only_reads].connect() as connection:
                 try:
-                    return await self._run(connection, work)
-                except asyncio.CancelledError:
+                    # Where one fell silent, each that is as old would cost another wait.
+                    if _info_of(connection)["made_s"] <= self._silent_at_s:
+                        await connection.invalidate()
+                    return await self._run(connection, work, limit)
+                except (asyncio.CancelledError, UnknownCommitError):
                     # Broken off in the middle of a statement: its answer may still come.
                     await connection.invalidate()
                     raise
         except OSError as error:
             raise DatabaseAwayError(self._where, str(error) or type(error).__name__) from error
 
-    async def _run(self, connection: AsyncConnection, work: Callable[[Connection], Answer]) -> Answer:
+    async def _run(
+        self, connection: AsyncConnection, work: Callable[[Connection], Answer], limit: asyncio.Timeout
+    ) -> Answer:
         try:
             answer = await connection.run_sync(work)
         except Exception:
@@ -203,6 +257,11 @@ class ServerDatabase(Database):
             raise
         try:
             await connection.commit()
+        except asyncio.CancelledError as error:
+            if not limit.expired():
+                raise
+            self._silent_at_s = self.clock.monotonic()
+            raise UnknownCommitError(self._where) from error
         except OSError as error:
             raise UnknownCommitError(self._where) from error
         except DBAPIError as error:
@@ -215,3 +274,8 @@ class ServerDatabase(Database):
         before_s = self.clock.monotonic()
         server_ms = int(connection.exec_driver_sql(self._server.clock).scalar_one())
         return server_ms - (before_s + self.clock.monotonic()) / 2 * 1000
+
+
+def _info_of(connection: AsyncConnection) -> dict[Any, Any]:
+    assert connection.sync_connection is not None, "it is open"
+    return connection.sync_connection.info

@@ -12,6 +12,7 @@ from jobwheel.admin.store.errors import DatabaseUrlError
 
 CONNECT_TIMEOUT_S = 10
 _LOCK_TIMEOUT_S = 10
+_IDLE_S = 60
 _TLS_MODES = ("disable", "require", "verify-full")
 
 
@@ -32,6 +33,7 @@ class ServerKind:
         arguments: gives the driver's arguments for a URL.
         session: statements that set a new connection up; True means one that only reads.
         version: the server's kind, its version, and the oldest that will do.
+        encoding: what texts are stored in.
         clock: a query for the server's clock, epoch milliseconds.
     """
 
@@ -41,6 +43,7 @@ class ServerKind:
     arguments: DriverArguments
     session: Callable[[bool], tuple[str, ...]]
     version: Callable[[Connection], tuple[str, tuple[int, ...], tuple[int, ...]]]
+    encoding: Callable[[Connection], str]
     clock: str
 
 
@@ -65,7 +68,7 @@ def _postgresql_arguments(url: URL, *, only_reads: bool) -> Mapping[str, Any]:
         "default_transaction_isolation": "read committed",
         "default_transaction_read_only": "on" if only_reads else "off",
         "lock_timeout": f"{_LOCK_TIMEOUT_S}s",
-        "idle_in_transaction_session_timeout": "60s",
+        "idle_in_transaction_session_timeout": f"{_IDLE_S}s",
         # A plan made while a table was empty must not outlive that; and it may use what the values say.
         "plan_cache_mode": "force_custom_plan",
         "jit": "off",
@@ -91,7 +94,12 @@ def _mysql_arguments(url: URL, *, only_reads: bool) -> Mapping[str, Any]:  # noq
 
 def _mysql_session(only_reads: bool) -> tuple[str, ...]:  # noqa: FBT001 - a field of ServerKind
     mode = "STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
-    settings = f"SET SESSION sql_mode='{mode}', time_zone='+00:00', innodb_lock_wait_timeout={_LOCK_TIMEOUT_S}"
+    # Two indexes at once give rows in no order: of a job's failed runs all would be read and sorted for the newest.
+    merge = "optimizer_switch='index_merge_intersection=off'"
+    settings = f"SET SESSION sql_mode='{mode}', time_zone='+00:00', innodb_lock_wait_timeout={_LOCK_TIMEOUT_S}, {merge}"
+    # A session whose node fell silent must not hold its locks for the eight hours that the server would wait. MySQL has
+    # no such time-out for transactions alone; idle connections are made anew.
+    settings += f" /*M!100300 , idle_transaction_timeout={_IDLE_S} *//*!80000 , wait_timeout={2 * _IDLE_S} */"
     # Without READ COMMITTED a claim locks many times the rows that it takes, and overlapping ones deadlock.
     isolation = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
     return (settings, isolation, "SET SESSION TRANSACTION READ ONLY") if only_reads else (settings, isolation)
@@ -108,6 +116,15 @@ def _mysql_version(connection: Connection) -> tuple[str, tuple[int, ...], tuple[
     )
 
 
+def _postgresql_encoding(connection: Connection) -> str:
+    return str(connection.exec_driver_sql("SHOW server_encoding").scalar_one())
+
+
+def _mysql_encoding(_: Connection) -> str:
+    # Our tables name their own, whatever the database has.
+    return "UTF8"
+
+
 def _found(connection: Connection) -> tuple[int, ...]:
     return tuple(part for part in connection.dialect.server_version_info or () if isinstance(part, int))
 
@@ -119,6 +136,7 @@ _POSTGRESQL = ServerKind(
     arguments=_postgresql_arguments,
     session=lambda _: (),
     version=_postgresql_version,
+    encoding=_postgresql_encoding,
     clock="SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)",
 )
 # One dialect for both: what differs between the two is not used.
@@ -129,6 +147,7 @@ _MYSQL = ServerKind(
     arguments=_mysql_arguments,
     session=_mysql_session,
     version=_mysql_version,
+    encoding=_mysql_encoding,
     clock="SELECT CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)",
 )
 

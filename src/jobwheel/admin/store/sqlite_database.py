@@ -12,8 +12,10 @@ from typing import Concatenate, ParamSpec, TypeVar
 from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.dialects.sqlite.base import SQLiteCompiler
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.pool import StaticPool
+from sqlalchemy.sql.selectable import FromClause
 
 from jobwheel.admin.store.database_base import Database, parsed_url
 from jobwheel.admin.store.errors import DatabaseInUseError, DatabaseUnusableError, DatabaseUrlError
@@ -36,6 +38,7 @@ _WRITER_PRAGMAS = (
     "wal_autocheckpoint=4096",
 )
 _CONFLICT_TRIES = 5
+_OLDEST_LIBRARY = (3, 35, 0)
 
 
 class SqliteDatabase(Database):
@@ -76,7 +79,10 @@ class SqliteDatabase(Database):
         *args: Arguments.args,
         **kwargs: Arguments.kwargs,
     ) -> Answer:
-        answer: Answer = await self._writer.run(lambda connection: work(connection, *args, **kwargs))
+        try:
+            answer: Answer = await self._writer.run(lambda connection: work(connection, *args, **kwargs))
+        except (OperationalError, sqlite3.OperationalError) as error:
+            raise DatabaseUnusableError(str(self.path), _cause(error)) from error
         return answer
 
     async def read(
@@ -94,9 +100,17 @@ class SqliteDatabase(Database):
             finally:
                 self._read_engines.put(engine)
 
-        return await asyncio.get_running_loop().run_in_executor(self._readers, transaction)
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._readers, transaction)
+        except (OperationalError, sqlite3.OperationalError) as error:
+            raise DatabaseUnusableError(str(self.path), _cause(error)) from error
 
     async def on_start(self) -> None:
+        found = sqlite3.sqlite_version_info
+        if found < _OLDEST_LIBRARY:
+            library, oldest = (".".join(map(str, each)) for each in (found, _OLDEST_LIBRARY))
+            reason = f"this Python's SQLite library is {library}, and {oldest} is the oldest that will do"
+            raise DatabaseUnusableError(str(self.path), f"{reason}: use a newer Python, or a database server")
         if self._exclusive:
             self._lock_file = _lock(self.path)
         loop = asyncio.get_running_loop()
@@ -130,6 +144,13 @@ def sqlite_path(url: str) -> Path:
     if "?" in url:
         raise DatabaseUrlError(url, "parameters are not supported; a question mark in a path is written %3F")
     return Path(parsed.database).absolute()
+
+
+class _Compiler(SQLiteCompiler):
+    """Writes what is said of an index; SQLAlchemy leaves it out for SQLite."""
+
+    def get_from_hint_text(self, table: FromClause, text: str | None) -> str | None:  # noqa: ARG002 - the base's
+        return text
 
 
 def open_engine(path: Path) -> Engine:
@@ -190,7 +211,9 @@ def _engine(path: Path, mode: str) -> Engine:
             timeout=_BUSY_TIMEOUT_MS / 1000,
         )
 
-    return create_engine("sqlite://", creator=connect, poolclass=StaticPool)
+    engine = create_engine("sqlite://", creator=connect, poolclass=StaticPool)
+    engine.dialect.statement_compiler = _Compiler
+    return engine
 
 
 def _with_retries(engine: Engine, work: Callable[[Connection], Answer]) -> Answer:

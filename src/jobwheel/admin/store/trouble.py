@@ -6,7 +6,12 @@ from enum import Enum, auto
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from jobwheel.admin.store.errors import DatabaseAwayError, UnknownCommitError
+from jobwheel.admin.store.errors import (
+    DatabaseAwayError,
+    DatabaseSilentError,
+    DatabaseUnusableError,
+    UnknownCommitError,
+)
 
 
 class Trouble(Enum):
@@ -17,7 +22,8 @@ class Trouble(Enum):
     LOST = auto()
     """The connection is gone, or cannot be made: again, later and seldom."""
     OUTAGE = auto()
-    """The server cannot do it at the moment (full, read-only): whoever asked tries again, much later."""
+    """The server cannot do it at the moment (full, read-only, rights taken away, silent): whoever asked tries again,
+    much later."""
 
 
 # Deadlock, serialization failure, lock time-out; a plan that a change of the schema made invalid.
@@ -27,9 +33,12 @@ _LOST: frozenset[str | int] = frozenset(
     {"57P01", "57P02", "57P03", "57P05", "25P03", "53300"}
     | {1040, 1053, 1077, 1152, 1158, 1159, 1160, 1161, 1203, 1927, 2002, 2003, 2006, 2013, 2014, 2055, 4031}
 )
-# Disk or memory full, table full, read-only.
-_OUTAGES: frozenset[str | int] = frozenset({"25006", 1021, 1030, 1036, 1037, 1041, 1114, 1226, 1290, 1792, 1836})
 _REFUSALS: frozenset[str | int] = frozenset({"42501", 1044, 1142, 1143, 1227})
+# Disk or memory full, table full, read-only; a search_path without a schema; too few rights, which no row is to blame
+# for, and which come back.
+_OUTAGES: frozenset[str | int] = frozenset(
+    {"25006", "3F000", 1021, 1030, 1036, 1037, 1041, 1114, 1226, 1290, 1792, 1836, *_REFUSALS}
+)
 # 08 connection, 53 resources, 58 system.
 _LOST_CLASS = "08"
 _OUTAGE_CLASSES = ("53", "58")
@@ -51,15 +60,21 @@ def trouble_of(error: BaseException) -> Trouble | None:
     code = code_of(error)
     if code in _CONFLICTS:
         return Trouble.CONFLICT
-    if isinstance(error, DBAPIError) and error.connection_invalidated:
+    if _is_lost(error, code):
         return Trouble.LOST
-    if isinstance(error, DatabaseAwayError | PoolTimeoutError):
-        return Trouble.LOST
-    if code in _LOST or (isinstance(code, str) and code.startswith(_LOST_CLASS)):
-        return Trouble.LOST
+    if isinstance(error, DatabaseSilentError | DatabaseUnusableError):
+        return Trouble.OUTAGE
     if code in _OUTAGES or (isinstance(code, str) and code.startswith(_OUTAGE_CLASSES)):
         return Trouble.OUTAGE
     return None
+
+
+def _is_lost(error: BaseException, code: str | int | None) -> bool:
+    if isinstance(error, DBAPIError) and error.connection_invalidated:
+        return True
+    if isinstance(error, DatabaseAwayError | PoolTimeoutError):
+        return True
+    return code in _LOST or (isinstance(code, str) and code.startswith(_LOST_CLASS))
 
 
 def is_refusal(error: BaseException) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
-from sqlalchemy import Connection, Table
+from sqlalchemy import Connection, Select, Table
 
 from jobwheel.admin.domain.ids import JobId, NodeId, RunId
 from jobwheel.admin.domain.run import NewRun
@@ -20,6 +20,11 @@ class Statements(Protocol):
     Each method runs inside the caller's writing transaction. "Matched" are the rows that still were as the statement
     demands when it changed them: they decide, whatever was read before.
     """
+
+    @property
+    def is_ddl_transactional(self) -> bool:
+        """Whether a change of the schema is undone with its transaction."""
+        ...
 
     def insert_runs(self, connection: Connection, zone: InstallationZone, runs: Sequence[NewRun]) -> list[RunId]:
         """Write pending runs; return their ids in the order of `runs`."""
@@ -85,12 +90,16 @@ class Statements(Protocol):
         """
         ...
 
-    def wait_for_schedule(self, connection: Connection) -> None:
-        """The same, but wait for whoever holds it."""
+    def wait_for_lock(self, connection: Connection, name: str) -> None:
+        """Hold a row of the lock table until the transaction ends; wait for whoever holds it, make it if missing."""
         ...
 
     def schema_lock(self, connection: Connection) -> AbstractContextManager[None]:
         """Inside it no other admin makes or changes the schema."""
+        ...
+
+    def by_index(self, query: Select[Any], table: Table, index: str) -> Select[Any]:
+        """Have a query of one table go by an index, on a database that is known to choose a worse one."""
         ...
 
     def upsert(

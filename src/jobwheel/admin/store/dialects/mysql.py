@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Table
+from sqlalchemy import Connection, Select, Table
 from sqlalchemy.dialects.mysql import insert
 from sqlalchemy.exc import DBAPIError
 
@@ -98,6 +99,8 @@ _ANY_WAITING = f"SELECT 1 FROM xxl_job_info WHERE {_WAITING} LIMIT 1"  # noqa: S
 
 class MysqlStatements:
     """See `Statements`."""
+
+    is_ddl_transactional = False
 
     def insert_runs(self, connection: Connection, zone: InstallationZone, runs: Sequence[NewRun]) -> list[RunId]:
         names = ", ".join(RUN_COLUMNS)
@@ -215,12 +218,12 @@ class MysqlStatements:
                 raise ScheduleLockedError from error
             raise
         if found is None:
-            self.wait_for_schedule(connection)
+            self.wait_for_lock(connection, SCHEDULE_LOCK)
 
-    def wait_for_schedule(self, connection: Connection) -> None:
+    def wait_for_lock(self, connection: Connection, name: str) -> None:
         # A row that is there is locked as well.
         statement = "INSERT INTO xxl_job_lock (lock_name) VALUES (%s) ON DUPLICATE KEY UPDATE lock_name = lock_name"
-        connection.exec_driver_sql(statement, (SCHEDULE_LOCK,))
+        connection.exec_driver_sql(statement, (name,))
 
     @contextmanager
     def schema_lock(self, connection: Connection) -> Iterator[None]:
@@ -233,6 +236,9 @@ class MysqlStatements:
             yield
         finally:
             connection.exec_driver_sql(f"SELECT RELEASE_LOCK({name})")
+
+    def by_index(self, query: Select[Any], table: Table, index: str) -> Select[Any]:
+        return query.with_hint(table, f"FORCE INDEX ({index})", "mysql")
 
     def upsert(
         self, connection: Connection, table: Table, key: Mapping[str, object], values: Mapping[str, object]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from sqlalchemy import Connection, Table
+from sqlalchemy import Connection, Select, Table
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import DBAPIError
 
@@ -154,13 +154,15 @@ WHERE job.id = given.id AND job.schedule_type = 'FIX_DELAY' AND job.trigger_stat
 
 _LOCK_SCHEDULE = "SELECT 1 FROM xxl_job_lock WHERE lock_name = $1 FOR UPDATE NOWAIT"
 # A conflict locks the row that is there.
-_WAIT_FOR_SCHEDULE = """
+_WAIT_FOR_LOCK = """
 INSERT INTO xxl_job_lock (lock_name) VALUES ($1) ON CONFLICT (lock_name) DO UPDATE SET lock_name = EXCLUDED.lock_name
 """
 
 
 class PostgresqlStatements:
     """See `Statements`."""
+
+    is_ddl_transactional = True
 
     def insert_runs(self, connection: Connection, zone: InstallationZone, runs: Sequence[NewRun]) -> list[RunId]:
         arrays = _columns([run_row(zone, run) for run in runs])
@@ -234,16 +236,20 @@ class PostgresqlStatements:
                 raise ScheduleLockedError from error
             raise
         if found is None:
-            self.wait_for_schedule(connection)
+            self.wait_for_lock(connection, SCHEDULE_LOCK)
 
-    def wait_for_schedule(self, connection: Connection) -> None:
-        connection.exec_driver_sql(_WAIT_FOR_SCHEDULE, (SCHEDULE_LOCK,))
+    def wait_for_lock(self, connection: Connection, name: str) -> None:
+        connection.exec_driver_sql(_WAIT_FOR_LOCK, (name,))
 
     @contextmanager
     def schema_lock(self, connection: Connection) -> Iterator[None]:
         # It goes with the transaction.
         connection.exec_driver_sql("SELECT pg_advisory_xact_lock($1)", (_SCHEMA_LOCK,))
         yield
+
+    def by_index(self, query: Select[Any], table: Table, index: str) -> Select[Any]:  # noqa: ARG002 - the protocol's
+        # Its statistics know better.
+        return query
 
     def upsert(
         self, connection: Connection, table: Table, key: Mapping[str, object], values: Mapping[str, object]

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 import msgspec
-from sqlalchemy import Connection, Table
+from sqlalchemy import Connection, Select, Table
 from sqlalchemy.dialects.sqlite import insert
 
 from jobwheel.admin.domain.ids import JobId, NodeId, RunId
@@ -159,6 +159,8 @@ WHERE id = ? AND schedule_type = 'FIX_DELAY' AND trigger_status = 1 AND trigger_
 class SqliteStatements:
     """See `Statements`."""
 
+    is_ddl_transactional = True
+
     def insert_runs(self, connection: Connection, zone: InstallationZone, runs: Sequence[NewRun]) -> list[RunId]:
         cursor = _cursor(connection)
         row = cursor.execute("SELECT seq FROM sqlite_sequence WHERE name = 'xxl_job_log'").fetchone()
@@ -240,16 +242,19 @@ class SqliteStatements:
         return changed > 0
 
     def lock_schedule(self, connection: Connection) -> None:
-        self.wait_for_schedule(connection)
+        self.wait_for_lock(connection, SCHEDULE_LOCK)
 
-    def wait_for_schedule(self, connection: Connection) -> None:
+    def wait_for_lock(self, connection: Connection, name: str) -> None:
         # The transaction itself is the lock: it has the database's write lock since it began.
-        connection.exec_driver_sql("INSERT OR IGNORE INTO xxl_job_lock (lock_name) VALUES (?)", (SCHEDULE_LOCK,))
+        connection.exec_driver_sql("INSERT OR IGNORE INTO xxl_job_lock (lock_name) VALUES (?)", (name,))
 
     @contextmanager
     def schema_lock(self, connection: Connection) -> Iterator[None]:
         assert connection.in_transaction()
         yield
+
+    def by_index(self, query: Select[Any], table: Table, index: str) -> Select[Any]:
+        return query.with_hint(table, f"INDEXED BY {index}", "sqlite")
 
     def upsert(
         self, connection: Connection, table: Table, key: Mapping[str, object], values: Mapping[str, object]

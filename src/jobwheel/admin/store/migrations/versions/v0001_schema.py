@@ -252,6 +252,10 @@ def _create_xxl_job_log() -> None:
     )
     op.create_index("jobwheel_log_planned", "xxl_job_log", ["planned_ms", "id"], unique=False)
     op.create_index(
+        "jobwheel_log_job_planned", "xxl_job_log", ["job_id", "planned_ms", "id", "trigger_type"], unique=False
+    )
+    op.create_index("jobwheel_log_group_planned", "xxl_job_log", ["job_group", "planned_ms", "id"], unique=False)
+    op.create_index(
         "jobwheel_log_unhandled",
         "xxl_job_log",
         ["alarm_status", "handle_code", "trigger_code"],
@@ -259,6 +263,28 @@ def _create_xxl_job_log() -> None:
         sqlite_where=sa.text("alarm_status = 0 AND (trigger_code NOT IN (0, 200) OR handle_code NOT IN (0, 200))"),
         postgresql_where=sa.text("alarm_status = 0 AND (trigger_code NOT IN (0, 200) OR handle_code NOT IN (0, 200))"),
     )
+    if op.get_context().dialect.name != "mysql":
+        _index_runs_without_success()
+
+
+def _index_runs_without_success() -> None:
+    """Only where an index can be of these runs alone: of all runs they would cost more than they are worth."""
+    columns_by_name = {
+        "jobwheel_log_outcome_planned": ["outcome", "planned_ms", "id"],
+        "jobwheel_log_job_outcome": ["job_id", "outcome", "id"],
+        "jobwheel_log_job_outcome_planned": ["job_id", "outcome", "planned_ms", "id"],
+        "jobwheel_log_group_outcome": ["job_group", "outcome", "id"],
+        "jobwheel_log_group_outcome_planned": ["job_group", "outcome", "planned_ms", "id"],
+    }
+    for name, columns in columns_by_name.items():
+        op.create_index(
+            name,
+            "xxl_job_log",
+            columns,
+            unique=False,
+            sqlite_where=sa.text("outcome <> 'succeeded'"),
+            postgresql_where=sa.text("outcome <> 'succeeded'"),
+        )
 
 
 def _create_xxl_job_log_report() -> None:

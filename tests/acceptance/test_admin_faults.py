@@ -1,0 +1,216 @@
+"""An admin on SQLite is stopped with work in its hands, and its database refuses or waits: each run is made once."""
+
+import asyncio
+import contextlib
+import random
+import secrets
+import signal
+import sqlite3
+import threading
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobwheel.admin.domain.ids import JobId
+from tests.support.checker import judge
+from tests.support.live_admin import seen
+from tests.support.recording_executor import INSTANCE, Asked, RecordingExecutor, accept
+from tests.support.report import record_verdict
+from tests.support.rounds import rounds
+from tests.support.scene import CLOCK, Scene, read_admin, read_starts
+from tests.support.single_node import (
+    EVERY_SECOND,
+    Operator,
+    beaten,
+    done,
+    every_second,
+    judge_runs,
+    new_scene,
+    operator,
+    rows,
+    settled,
+)
+
+STOPS = rounds(1)
+QUEUED = 500
+JOBS = 10
+# How long writes fail at random.
+TROUBLE_S = rounds(2)
+# One row in so many fails the whole statement that changes it.
+ONE_IN = 12
+DELAYS = rounds(1)
+
+
+class BusyExecutor(RecordingExecutor):
+    """Answers while it is free, and else lets everybody wait."""
+
+    def __init__(self, scene: Scene) -> None:
+        super().__init__(f"http://127.0.0.1:{scene.admin_port}", scene.token, _when_free, instance=INSTANCE)
+        self.free = asyncio.Event()
+        self.executions: list[tuple[int, int]] = []
+        self.on_start = lambda asked: self.executions.append((asked.log_id, asked.at_ms))
+
+    def first_sends(self) -> list[int]:
+        """The runs that were sent as new ones, in the order of arrival."""
+        return [asked.log_id for asked in self.runs() if "resend" not in asked.body]
+
+
+async def _when_free(executor: RecordingExecutor, asked: Asked) -> dict[str, Any]:
+    assert isinstance(executor, BusyExecutor)
+    await executor.free.wait()
+    return await accept(executor, asked)
+
+
+async def _trigger(someone: Operator, job_id: JobId, count: int) -> list[int]:
+    return [await someone.trigger(job_id) for _ in range(count)]
+
+
+async def queue_and_stop(scene: Scene) -> list[int]:
+    """Trigger runs faster than they can be sent, then stop the admin; returns what was answered with a run's id."""
+    async with scene.admin() as admin:
+        async with operator(scene) as someone:
+            jobs = await someone.jobs(10)
+            by_job = await asyncio.gather(*(_trigger(someone, job_id, QUEUED // 10) for job_id in jobs))
+        admin.send_signal(signal.SIGTERM)
+        assert await asyncio.wait_for(admin.wait(), 15) == 0
+    return [run_id for run_ids in by_job for run_id in run_ids]
+
+
+@pytest.mark.process
+@pytest.mark.timeout(60 + 60 * STOPS)
+async def test_what_is_queued_at_a_stop_runs_after_the_next_start_once(tmp_path: Path) -> None:
+    scene = await new_scene(tmp_path)
+    executor = BusyExecutor(scene)
+    async with executor:
+        async with scene.admin():
+            await executor.register()
+        for _ in range(STOPS):
+            executor.free.clear()
+            run_ids = await queue_and_stop(scene)
+            phases: dict[int, str] = dict(await rows(scene, "SELECT id, phase FROM xxl_job_log WHERE phase NOT NULL"))
+            assert len(run_ids) == QUEUED
+            assert set(run_ids) == set(phases)
+            assert Counter(phases.values())["pending"] > QUEUED / 4
+            executor.free.set()
+            async with scene.admin():
+                await done(scene, run_ids)
+    outcomes = await rows(scene, "SELECT outcome, count(*) FROM xxl_job_log GROUP BY outcome")
+    assert outcomes == [("succeeded", QUEUED * STOPS)]
+    assert sorted(executor.first_sends()) == sorted(set(executor.first_sends()))
+    verdict = await judge_runs(scene, executor.executions)
+    record_verdict("sqlite", f"stopped with {QUEUED} runs queued", STOPS, verdict)
+    assert verdict.good, verdict
+    assert verdict.executed == QUEUED * STOPS
+
+
+# The next time of a job; a new run; its take-off, its acceptance, its result.
+TROUBLES = (
+    "BEFORE UPDATE OF trigger_next_time ON xxl_job_info",
+    "BEFORE INSERT ON xxl_job_log",
+    "BEFORE UPDATE OF phase ON xxl_job_log WHEN NEW.phase = 'sending'",
+    "BEFORE UPDATE OF phase ON xxl_job_log WHEN NEW.phase = 'accepted'",
+    "BEFORE UPDATE OF phase ON xxl_job_log WHEN NEW.phase IS NULL",
+)
+
+
+@contextlib.contextmanager
+def _database(scene: Scene) -> Iterator[sqlite3.Connection]:
+    with contextlib.closing(sqlite3.connect(scene.data_dir / "jobwheel.db", timeout=20)) as connection:
+        yield connection
+
+
+def _make_trouble(scene: Scene, where: str) -> None:
+    event, _, condition = where.partition(" WHEN ")
+    condition = f"({condition}) AND" if condition else ""
+    with _database(scene) as connection:
+        connection.execute(
+            f"CREATE TRIGGER trouble {event} WHEN {condition} abs(random()) % {ONE_IN} = 0 "
+            "BEGIN SELECT RAISE(ABORT, 'trouble'); END"
+        )
+        connection.commit()
+
+
+def _end_trouble(scene: Scene) -> None:
+    with _database(scene) as connection:
+        connection.execute("DROP TRIGGER trouble")
+        connection.commit()
+
+
+@contextlib.asynccontextmanager
+async def running_jobs(scene: Scene, fault: str, rounds_done: int) -> AsyncIterator[None]:
+    """Per-second jobs at work; at the end all their runs are settled, and judged."""
+    async with scene.admin() as admin, scene.executor(INSTANCE) as executor:
+        async with operator(scene) as someone:
+            await beaten(scene)
+            jobs = await someone.jobs(JOBS, running=True, **EVERY_SECOND)
+        began_ms = CLOCK.now()
+        yield
+        await CLOCK.wait(1.5)
+        until_ms = CLOCK.now() - 500
+        await settled(scene, until_ms, 60)
+        admin.send_signal(signal.SIGTERM)
+        assert await asyncio.wait_for(admin.wait(), 15) == 0
+        executor.send_signal(signal.SIGTERM)
+        await executor.wait()
+    misfires, runs = await read_admin(scene, jobs)
+    starts = await asyncio.to_thread(read_starts, scene.starts_path)
+    starts = [start for start in starts if start.planned_ms > began_ms]
+    verdict = judge(every_second(jobs, began_ms + 1, until_ms), starts, misfires)
+    record_verdict("sqlite", fault, rounds_done, verdict)
+    assert verdict.good, verdict
+    assert {run.outcome for run in runs if (run.planned_ms or 0) < until_ms - 1000} == {"succeeded"}
+
+
+@pytest.mark.process
+@pytest.mark.timeout(200 + 8 * TROUBLE_S)
+async def test_a_write_that_fails_makes_no_instant_fire_twice_and_loses_none(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    scene = await new_scene(tmp_path)
+    async with running_jobs(scene, "writes that fail at random", len(TROUBLES)):
+        for where in TROUBLES:
+            capfd.readouterr()
+            await asyncio.to_thread(_make_trouble, scene, where)
+            await CLOCK.wait(TROUBLE_S)
+            await seen(lambda: _complains(capfd), 20)
+            await asyncio.to_thread(_end_trouble, scene)
+
+
+async def _complains(capfd: pytest.CaptureFixture[str]) -> bool:
+    """Whether the admin's log tells of a write that failed: the fault has really been there."""
+    await CLOCK.wait(0.05)
+    return "trouble" in capfd.readouterr().err
+
+
+def _hold(scene: Scene, held: threading.Event, release: threading.Event) -> None:
+    with _database(scene) as connection:
+        connection.isolation_level = None
+        connection.execute("BEGIN IMMEDIATE")
+        held.set()
+        release.wait(30)
+        connection.execute("ROLLBACK")
+
+
+async def delay_passes(scene: Scene, seconds: float) -> None:
+    """Another process has the database for so long: nothing is planned meanwhile."""
+    held, release = threading.Event(), threading.Event()
+    holding = asyncio.create_task(asyncio.to_thread(_hold, scene, held, release))
+    assert await asyncio.to_thread(held.wait, 20)
+    await CLOCK.wait(seconds)
+    release.set()
+    await holding
+
+
+@pytest.mark.process
+@pytest.mark.timeout(60 + 12 * DELAYS)
+async def test_a_pass_that_is_three_seconds_late_skips_no_second(tmp_path: Path) -> None:
+    seed = secrets.randbelow(2**32)
+    source = random.Random(seed)
+    scene = await new_scene(tmp_path)
+    async with running_jobs(scene, "passes three seconds late", DELAYS):
+        for _ in range(DELAYS):
+            await CLOCK.wait(source.uniform(0.5, 2))
+            await delay_passes(scene, 3.0)

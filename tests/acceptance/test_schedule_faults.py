@@ -1,0 +1,94 @@
+"""Schedules that other platforms stumble over, in processes: a thousand per-second jobs, and those that fire once."""
+
+import asyncio
+import json
+import signal
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobwheel.admin.domain.ids import JobId
+from tests.support.checker import judge
+from tests.support.recording_executor import INSTANCE
+from tests.support.report import record_verdict
+from tests.support.rounds import ROUNDS, rounds
+from tests.support.scene import CLOCK, Scene, read_starts, record
+from tests.support.single_node import EVERY_SECOND, beaten, every_second, new_scene, operator, rows, settled
+
+JOBS = 1000
+# Ten minutes in the long form of twenty rounds.
+LOAD_S = 30 * ROUNDS or 5
+SINGLE_SHOTS = rounds(5)
+
+
+async def start_all(scene: Scene) -> list[JobId]:
+    """A thousand per-second jobs, started at one moment."""
+    async with operator(scene) as someone:
+        jobs = await someone.jobs(JOBS, **EVERY_SECOND)
+        await asyncio.gather(*(someone.ask("POST", f"jobs/{job_id}/start") for job_id in jobs))
+    return jobs
+
+
+async def stop_all(scene: Scene, jobs: list[JobId]) -> None:
+    async with operator(scene) as someone:
+        await asyncio.gather(*(someone.ask("POST", f"jobs/{job_id}/stop") for job_id in jobs))
+
+
+@pytest.mark.process
+@pytest.mark.timeout(180 + 3 * LOAD_S)
+async def test_of_a_thousand_per_second_jobs_no_instant_is_missing_or_double(tmp_path: Path) -> None:
+    scene = await new_scene(tmp_path)
+    async with scene.admin() as admin, scene.executor(INSTANCE) as executor:
+        await beaten(scene)
+        jobs = await start_all(scene)
+        began_ms = CLOCK.now()
+        await CLOCK.wait(LOAD_S)
+        until_ms = CLOCK.now()
+        if ROUNDS:
+            await stop_all(scene, jobs)
+        # A machine that is too slow for the load is late, and misses nothing: it gets as long again.
+        await settled(scene, until_ms, 60 + LOAD_S)
+        admin.send_signal(signal.SIGTERM)
+        assert await asyncio.wait_for(admin.wait(), 20) == 0
+        executor.send_signal(signal.SIGTERM)
+        await executor.wait()
+    missed = await rows(scene, "SELECT job_id, details FROM jobwheel_event WHERE kind = 'job.misfired'")
+    misfires = [record(job_id, json.loads(details)) for job_id, details in missed]
+    starts = await asyncio.to_thread(read_starts, scene.starts_path)
+    starts = [start for start in starts if start.planned_ms > began_ms]
+    verdict = judge(every_second(jobs, began_ms + 1, until_ms), starts, misfires)
+    record_verdict("sqlite", f"{JOBS:,} per-second jobs", 1, verdict)
+    assert verdict.good, verdict
+    assert verdict.executed >= JOBS * (LOAD_S - 1)
+
+
+@pytest.mark.process
+@pytest.mark.timeout(60 + 8 * SINGLE_SHOTS)
+async def test_a_cron_that_names_one_instant_fires_once_and_disturbs_nobody(tmp_path: Path) -> None:
+    scene = await new_scene(tmp_path)
+    async with scene.admin(), scene.executor(INSTANCE), operator(scene) as someone:
+        await beaten(scene)
+        steady = await someone.job(running=True, **EVERY_SECOND)
+        began_ms = CLOCK.now()
+        single: dict[JobId, int] = {}
+        for _ in range(SINGLE_SHOTS):
+            at_ms = (CLOCK.now() // 1000 + 3) * 1000
+            conf = f"{datetime.fromtimestamp(at_ms // 1000, UTC):%S %M %H %d %m ? %Y}"
+            fields: dict[str, Any] = {"schedule_type": "CRON", "schedule_conf": conf, "time_zone": "UTC"}
+            single[await someone.job(running=True, **fields)] = at_ms
+            await CLOCK.wait(0.3)
+        await CLOCK.wait(4)
+        until_ms = CLOCK.now()
+        await settled(scene, until_ms)
+    starts = await asyncio.to_thread(read_starts, scene.starts_path)
+    assert sorted((each.job_id, each.planned_ms) for each in starts if each.job_id in single) == sorted(single.items())
+    statuses: dict[JobId, int] = dict(await rows(scene, "SELECT id, trigger_status FROM xxl_job_info"))
+    assert statuses == {steady: 1, **dict.fromkeys(single, 0)}
+    kinds = await rows(scene, "SELECT job_id, kind FROM jobwheel_event WHERE kind = 'job.finished'")
+    assert sorted(job_id for job_id, _ in kinds) == sorted(single)
+    wanted = [*every_second([steady], began_ms + 1, until_ms), *single.items()]
+    verdict = judge(wanted, [each for each in starts if each.planned_ms > began_ms], [])
+    record_verdict("sqlite", "a cron of one instant", SINGLE_SHOTS, verdict)
+    assert verdict.good, verdict
