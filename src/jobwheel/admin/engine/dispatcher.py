@@ -93,7 +93,7 @@ class Dispatcher:
 
     async def _still_owns(self, flight: Flight) -> bool:
         """Asked before a byte is written: beat, and see whether the run is still being sent by who took it off."""
-        await self._context.node.beat()
+        await self._context.node.confirm()
         return await self._context.database.read(run_log.is_sending, flight.owner, flight.run.id)
 
     async def _redirect(self, flight: Flight, before: Candidate, candidate: Candidate) -> bool:
