@@ -68,6 +68,13 @@ def test_a_misfire_that_counts_wrongly_is_seen() -> None:
     assert judge(PLANNED, without(4, 5, 6), [misfire]).miscounted == [misfire]
 
 
+def test_a_misfire_that_reaches_beyond_what_is_planned_is_not_counted_but_excuses() -> None:
+    later = [each for each in PLANNED if each[1] >= 3000]
+    starts = [each for each in without(3, 4) if each.planned_ms >= 3000]
+    assert judge(later, starts, [MisfireRecord(1, 4, 1000, 4000)]).good
+    assert judge(PLANNED, without(8, 9), [MisfireRecord(1, 4, 8000, 11_000)]).good
+
+
 def test_what_nobody_planned_is_seen() -> None:
     assert judge(PLANNED, [*STARTS, Start(1, 99, 4500, 4600)], []).unplanned == [(1, 4500)]
 

@@ -108,9 +108,11 @@ def judge(
     """Match every planned (job, instant) with the starts of first attempts and with the misfires.
 
     An instant that is `excused` (its run failed and says why) may have no execution, but not two. Starts of later
-    instants than are planned are looked at for doubles alone.
+    instants than are planned are looked at for doubles alone. The number of a misfire that reaches beyond what is
+    planned, at either end, is not looked at.
     """
     wanted = set(planned)
+    first_ms = min((instant for _, instant in wanted), default=0)
     last_ms = max((instant for _, instant in wanted), default=0)
     executed = Counter((start.job_id, start.planned_ms) for start in starts)
     covered = [(misfire, _covered(misfire, wanted)) for misfire in misfires]
@@ -126,7 +128,11 @@ def judge(
         repeated=sorted(log_id for log_id, times in Counter(each.log_id for each in starts).items() if times > 1),
         unplanned=sorted(key for key in executed if key not in wanted and key[1] <= last_ms),
         early=sorted((start.job_id, start.planned_ms) for start in starts if start.at_ms < start.planned_ms),
-        miscounted=[misfire for misfire, keys in covered if len(keys) != misfire.count and misfire.last_ms <= last_ms],
+        miscounted=[
+            misfire
+            for misfire, keys in covered
+            if len(keys) != misfire.count and first_ms <= misfire.first_ms and misfire.last_ms <= last_ms
+        ],
         planned=len(wanted),
         executed=sum(executed[key] for key in wanted),
         misfired=sum(missed.values()),

@@ -1,5 +1,6 @@
 """What becomes of the runs of nodes that died: taken over once, by one heir, and only if they really are silent."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from urllib.parse import quote
@@ -150,6 +151,17 @@ async def test_a_node_is_fresh_for_ten_seconds_after_a_heartbeat_began(pair: Pai
     await pair.first.beat()
     fresh.append(pair.first.is_fresh)
     assert fresh == [True, True, False, True]
+
+
+async def test_however_many_ask_a_woken_node_beats_once(pair: Pair) -> None:
+    before = pair.second.id
+    await beating(pair.clock, pair.first, seconds=20)
+    await asyncio.gather(*(pair.second.confirm() for _ in range(10)))
+    assert pair.second.id == before + 1
+    pair.first.forget = pytest.fail
+    await pair.store.database.write(nodes.unregister, pair.first.id)
+    # It is fresh, so nobody asks the database.
+    await pair.first.confirm()
 
 
 async def test_a_node_whose_machine_was_suspended_is_not_fresh(pair: Pair) -> None:

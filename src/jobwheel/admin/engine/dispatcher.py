@@ -145,7 +145,7 @@ class Dispatcher:
 
     async def _still_owns(self, flight: Flight) -> bool:
         """Asked before a byte is written: beat, and see whether the run is still being sent by who took it off."""
-        await self._context.node.beat()
+        await self._context.node.confirm()
         if await self._context.database.read(run_log.is_sending, flight.owner, flight.run.id):
             return True
         log.warning("dispatcher.run_not_mine_any_more", run_id=flight.run.id, node=flight.owner)

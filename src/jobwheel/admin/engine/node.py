@@ -76,10 +76,14 @@ class Node(Service):
     async def confirm(self) -> None:
         """Beat if this node may have been declared dead: what it wrote under an id that is dead would wait for an heir.
 
-        To be called before runs are written or taken over.
+        To be called before runs are written, taken over, or sent.
         """
-        if not self.is_fresh:
-            await self.beat()
+        if self.is_fresh:
+            return
+        async with self._beating:
+            # Many may have waited for the one who beat.
+            if not self.is_fresh:
+                await self._beat()
 
     async def beat(self) -> None:
         """Say that this node lives, and take over the runs of those that do not say so any more."""
