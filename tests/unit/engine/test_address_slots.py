@@ -12,9 +12,15 @@ def ids(runs: Sequence[PendingRun]) -> list[int]:
     return [run.id for run in runs]
 
 
-def take_all(slots: AddressSlots, address: str, count: int) -> list[int]:
-    """Try to take a slot for runs 0 to count - 1; the ones that got one."""
-    return [n for n in range(count) if slots.take(address, pending_run(n))]
+def take_all(slots: AddressSlots, address: str, count: int, first: int = 0) -> list[int]:
+    """Try to take a slot for so many runs, and park those without one; the ones that got one."""
+    taken = []
+    for run in [pending_run(first + n) for n in range(count)]:
+        if slots.take(address, run):
+            taken.append(int(run.id))
+        else:
+            slots.park(address, run)
+    return taken
 
 
 def test_a_run_beyond_the_limit_is_parked_and_each_landing_calls_one() -> None:
@@ -38,22 +44,46 @@ def test_parked_runs_are_called_a_good_number_at_once() -> None:
 
 def test_as_many_may_be_under_way_as_land_in_a_tenth_of_a_second() -> None:
     slots = AddressSlots(4, 100_000)
-    under_way = len(take_all(slots, LIVE, 12))
+    under_way = len([n for n in range(12) if slots.take(LIVE, pending_run(n))])
     assert not slots.take(LIVE, pending_run(99))
     for hundredth in range(100):
         # All but one: an address with nothing under way is forgotten.
         slots.give_back(LIVE, under_way - 1, hundredth / 100)
-        under_way = 1 + len(take_all(slots, LIVE, 11))
-    assert len(take_all(slots, LIVE, 500)) > 50
+        under_way = 1 + len([n for n in range(11) if slots.take(LIVE, pending_run(n))])
+    assert len([n for n in range(500) if slots.take(LIVE, pending_run(n))]) > 50
     slots.slow_down(LIVE)
-    assert take_all(slots, LIVE, 1) == []
+    assert not slots.take(LIVE, pending_run(99))
 
 
-def test_when_nothing_is_under_way_any_more_all_parked_runs_have_their_turn() -> None:
+def test_a_called_run_has_the_slot_that_it_was_called_for() -> None:
     slots = AddressSlots(1, 1000)
     flying = take_all(slots, DEAD, 10)
-    called = [run_id for _ in flying for run_id in ids(slots.give_back(DEAD, 1, 0.0))]
-    assert called == list(range(len(flying), 10))
+    (called,) = slots.give_back(DEAD, 1, 0.0)
+    assert not slots.take(DEAD, pending_run(99))
+    assert slots.give_back(DEAD, 0, 0.0) == ()
+    assert slots.take(DEAD, called)
+    assert (slots.parked, len(flying)) == (6, 3)
+
+
+def test_what_a_called_run_does_not_take_is_the_next_ones() -> None:
+    slots = AddressSlots(1, 1000)
+    flying = take_all(slots, DEAD, 10)
+    called = [run for _ in flying for run in slots.give_back(DEAD, 1, 0.0)]
+    assert ids(called) == [3, 4, 5]
+    assert not slots.stranded()
+    slots.release_called(called)
+    assert ids(slots.stranded()) == [6, 7, 8]
+
+
+def test_parked_runs_of_an_address_that_stays_empty_are_called_in_their_turn() -> None:
+    slots = AddressSlots(1, 1000)
+    flying = take_all(slots, DEAD, 10)
+    seen = [run for _ in flying for run in slots.give_back(DEAD, 1, 0.0)]
+    slots.release_called(seen)
+    while turn := slots.stranded():
+        slots.release_called(turn)
+        seen += turn
+    assert ids(seen) == list(range(len(flying), 10))
     assert slots.parked == 0
 
 
@@ -69,7 +99,7 @@ def test_a_broadcast_takes_its_slots_in_any_case() -> None:
     flying = take_all(slots, LIVE, 10)
     slots.take_more(LIVE)
     assert slots.give_back(LIVE, 1, 0.0) == ()
-    assert len(slots.give_back(LIVE, len(flying), 0.0)) == 10 - len(flying)
+    assert len(slots.give_back(LIVE, len(flying), 0.0)) > 1
 
 
 def test_parked_runs_are_bounded_and_an_address_without_them_has_its_share() -> None:
@@ -78,23 +108,23 @@ def test_parked_runs_are_bounded_and_an_address_without_them_has_its_share() -> 
     assert len(held) == 6
     parked = 0
     while slots.has_place(DEAD):
-        assert not slots.take(DEAD, pending_run(100 + parked))
+        assert take_all(slots, DEAD, 1, first=100 + parked) == []
         parked += 1
     assert (parked, slots.parked) == (10, 10)
     assert not slots.is_relieved(DEAD)
     assert slots.has_place(LIVE)
     for n in range(8):
         assert slots.has_place(LIVE)
-        slots.take(LIVE, pending_run(n))
+        take_all(slots, LIVE, 1, first=n)
     assert not slots.has_place(LIVE)
     for _ in range(5):
-        slots.give_back(DEAD, 1, 0.0)
+        slots.release_called(slots.give_back(DEAD, 1, 0.0))
     assert slots.is_relieved(DEAD)
 
 
 def test_nothing_is_remembered_of_an_address_without_sends() -> None:
     slots = AddressSlots(1, 1000)
     for _ in range(3):
-        for _ in take_all(slots, DEAD, 5):
+        for _ in take_all(slots, DEAD, 3):
             slots.give_back(DEAD, 1, 0.0)
-    assert slots._addresses == {}
+    assert (slots._addresses, slots._called) == ({}, {})

@@ -1,9 +1,10 @@
 """How many runs may be on their way to each address, and those that wait for their turn there."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from jobwheel.admin.domain.ids import RunId
 from jobwheel.admin.domain.run import PendingRun
 
 _APPROACH = 3
@@ -13,9 +14,10 @@ _CALLED_TOGETHER = 4
 
 @dataclass(slots=True)
 class _Address:
-    """One address: runs that took off and have not landed, those parked, and how fast it takes them."""
+    """One address: runs that took off and have not landed, those called, those parked, and how fast it takes them."""
 
     in_use: int = 0
+    called: int = 0
     parked: deque[PendingRun] = field(default_factory=deque)
     window_s: float = 0.0
     landed: int = 0
@@ -30,7 +32,8 @@ class _Address:
 
 
 class AddressSlots:
-    """How many runs are on their way to each address; one beyond that is parked until some of them have landed.
+    """How many runs are on their way to each address; one beyond that is parked until some of them have landed,
+    and is then called.
 
     On their way are those on the wire and those that took off and wait for it: three times as many as may be on the
     wire, or as many as landed within a tenth of a second if the address is that fast. So the wire is not idle while the
@@ -43,6 +46,7 @@ class AddressSlots:
         self._limit = limit
         self._most_parked = most_parked
         self._addresses: dict[str, _Address] = {}
+        self._called: dict[RunId, _Address] = {}
         self.parked = 0
         """How many runs are parked."""
 
@@ -55,20 +59,32 @@ class AddressSlots:
         return self.parked <= self._most_parked // 2 or self._parked_at(address) < self._limit
 
     def take(self, address: str, run: PendingRun) -> bool:
-        """Take a slot of the address for the run; False if there is none, then the run is parked."""
+        """Take a slot of the address for the run; False if there is none."""
         state = self._addresses.get(address)
         if state is None:
             state = self._addresses[address] = _Address()
-        if state.in_use >= self._allowed(state):
-            state.parked.append(run)
-            self.parked += 1
+        if self._called.pop(run.id, None) is state:
+            state.called -= 1
+        elif state.in_use + state.called >= self._allowed(state):
             return False
         state.in_use += 1
         return True
 
+    def park(self, address: str, run: PendingRun) -> None:
+        """Hold a run for which there is no slot until it is called."""
+        self._addresses[address].parked.append(run)
+        self.parked += 1
+
     def take_more(self, address: str) -> None:
         """Take a slot whether there is one or not: all runs of a broadcast go together."""
         self._addresses.setdefault(address, _Address()).in_use += 1
+
+    def release_called(self, runs: Iterable[PendingRun]) -> None:
+        """These runs had their turn: what those of them that were called have not taken is free again."""
+        for run in runs if self._called else ():
+            state = self._called.pop(run.id, None)
+            if state is not None:
+                state.called -= 1
 
     def slow_down(self, address: str) -> None:
         """The address did not answer: how fast it was before says nothing any more."""
@@ -80,27 +96,40 @@ class AddressSlots:
         """Forget the runs that are parked; slots stay with the sends that have them."""
         for state in self._addresses.values():
             state.parked.clear()
+            state.called = 0
+        self._called.clear()
         self.parked = 0
 
     def give_back(self, address: str, count: int, now_s: float) -> Sequence[PendingRun]:
-        """So many runs have landed; return the parked runs whose turn it is: a good number at once, for one take-off.
-
-        When nothing is on its way there any more, it is the turn of all.
-        """
+        """So many runs have landed; return the parked runs whose turn it is: a good number at once, for one take-off."""
         state = self._addresses[address]
         state.land(count, now_s)
-        if state.in_use <= 0:
-            del self._addresses[address]
-            self.parked -= len(state.parked)
-            return state.parked
         if not state.parked:
+            if state.in_use <= 0 and not state.called:
+                del self._addresses[address]
             return ()
+        return self._call(state)
+
+    def stranded(self) -> Sequence[PendingRun]:
+        """Parked runs that no landing will call: nothing is on its way to their address.
+
+        Those that were called last have gone elsewhere, or were not to fly any more.
+        """
+        if not self.parked:
+            return ()
+        idle = [state for state in self._addresses.values() if state.in_use <= 0 and not state.called and state.parked]
+        return [run for state in idle for run in self._call(state)]
+
+    def _call(self, state: _Address) -> Sequence[PendingRun]:
         allowed = self._allowed(state)
-        free = min(allowed - state.in_use, len(state.parked))
+        free = min(allowed - state.in_use - state.called, len(state.parked))
         if free * _CALLED_TOGETHER < min(allowed, len(state.parked)):
             return ()
+        turn = [state.parked.popleft() for _ in range(free)]
         self.parked -= free
-        return [state.parked.popleft() for _ in range(free)]
+        state.called += free
+        self._called.update((run.id, state) for run in turn)
+        return turn
 
     def _allowed(self, state: _Address) -> int:
         return max(self._limit * _APPROACH, state.landed, state.landed_before)

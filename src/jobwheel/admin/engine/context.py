@@ -23,7 +23,7 @@ class EngineLimits:
     slow_lane: int = 100
     address_limit: int = 32
     send_timeout_s: float = 3.0
-    wheel_capacity: int = 20_000
+    wheel_capacity: int = 50_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,6 +132,7 @@ class Launcher(Service):
         batch = lane.take(_MOST_IN_TAKE_OFF)
         try:
             await self._launch(lane, batch)
+            lane.put_first(self._slots.stranded())
         except Exception as error:  # noqa: BLE001 - the runs are pending still, and are next when it works again
             log.warning("launcher.take_off_failed", lane=lane.name, runs=len(batch), error=repr(error))
             return False
@@ -169,6 +170,7 @@ class Launcher(Service):
         for run, job in found.to_ask:
             self._askers.add(lane, run, job)
         found.flights = [flight for flight in found.flights if self._has_slot(flight)]
+        self._slots.release_called(batch)
         for broadcast in found.broadcasts:
             for candidate in (broadcast.flight.candidates[0], *broadcast.others):
                 self._slots.take_more(candidate.address)
@@ -176,8 +178,11 @@ class Launcher(Service):
 
     def _has_slot(self, flight: Flight) -> bool:
         address = flight.candidates[0].address
+        if self._slots.take(address, flight.run):
+            return True
         if self._slots.has_place(address):
-            return self._slots.take(address, flight.run)
+            self._slots.park(address, flight.run)
+            return False
         # Out of the memory, where it would take everybody's room. It is pending, and the feeder brings it.
         self._put_off[flight.job.id] = address
         self._answers.pop(flight.run.id, None)

@@ -63,6 +63,8 @@ def call_waiting(connection: Connection, node_id: NodeId, job_ids: Iterable[JobI
     """Make the node the owner of the runs that have waited longest, as many as there is room for; return how many."""
     called = 0
     jobs = list(job_ids)
+    if not jobs:
+        return 0
     limits = _hold(connection, jobs)
     under_way = _count_under_way(connection, limits)
     for job_id in jobs:
