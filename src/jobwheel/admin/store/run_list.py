@@ -85,9 +85,9 @@ def _index_for(wanted: RunFilter) -> str | None:
     if wanted.phase is not None:
         # Few runs are open at a time.
         return "jobwheel_log_owner" if wanted.job_id is None else "jobwheel_log_open"
-    if wanted.outcome not in (None, Outcome.SUCCEEDED):
-        return "jobwheel_log_address" if wanted.executor_address is not None and not wanted.has_bounds else None
-    return None if wanted.executor_address is not None else _index_of_all_outcomes(wanted)
+    if wanted.outcome not in (None, Outcome.SUCCEEDED) or wanted.executor_address is not None:
+        return None
+    return _index_of_all_outcomes(wanted)
 
 
 def _index_of_all_outcomes(wanted: RunFilter) -> str | None:
