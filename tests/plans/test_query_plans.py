@@ -251,6 +251,20 @@ async def test_several_conditions_never_read_the_whole_log(see: See, wanted: Run
 
 
 @pytest.mark.parametrize("url", ["mariadb"], indirect=True)
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        RunFilter(outcome=Outcome.SUCCEEDED),
+        RunFilter(trigger_type=TriggerType.CRON),
+        RunFilter(executor_address="http://10.0.0.3:9999/"),
+    ],
+)
+async def test_a_later_page_does_not_begin_at_the_newest_run(see: See, wanted: RunFilter) -> None:
+    seen = await see(run_list.list_runs, wanted, 50_000, 50)
+    assert [line for line in seen.plan if " range of " not in line] == []
+
+
+@pytest.mark.parametrize("url", ["mariadb"], indirect=True)
 async def test_the_newest_failed_runs_of_a_job_are_not_sorted_out_of_two_indexes(see: See) -> None:
     seen = await see(run_list.list_runs, RunFilter(job_id=JobId(78), outcome=Outcome.FAILED), None, 50)
     assert [line for line in seen.plan if "index_merge" in line] == []
