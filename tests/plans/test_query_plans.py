@@ -207,7 +207,6 @@ COMBINED: list[tuple[str, RunFilter]] = [
     ("jobwheel_log_cause", RunFilter(group_id=GroupId(2), trigger_type=TriggerType.MANUAL)),
     ("jobwheel_log_owner", RunFilter(group_id=GroupId(2), phase=Phase.ACCEPTED, planned_from_ms=LATELY_MS)),
     ("jobwheel_log_open", RunFilter(job_id=JobId(7), phase=Phase.ACCEPTED, planned_from_ms=LATELY_MS)),
-    ("jobwheel_log_address", RunFilter(executor_address="http://rare:9999/", outcome=Outcome.FAILED)),
 ]
 FEW: list[tuple[str, RunFilter]] = [
     ("jobwheel_log_outcome_planned", RunFilter(outcome=Outcome.FAILED, planned_from_ms=LATELY_MS)),
@@ -217,6 +216,11 @@ FEW: list[tuple[str, RunFilter]] = [
     (
         "jobwheel_log_group_outcome_planned",
         RunFilter(group_id=GroupId(2), outcome=Outcome.FAILED, planned_from_ms=LATELY_MS),
+    ),
+    ("jobwheel_log_address_outcome", RunFilter(executor_address="http://10.0.0.3:9999/", outcome=Outcome.KILLED)),
+    (
+        "jobwheel_log_address_outcome_planned",
+        RunFilter(executor_address="http://10.0.0.3:9999/", outcome=Outcome.FAILED, planned_from_ms=LATELY_MS),
     ),
 ]
 
@@ -244,6 +248,20 @@ async def test_several_conditions_never_read_the_whole_log(see: See, wanted: Run
     seen = await see(run_list.list_runs, wanted, 150_000, 50)
     assert seen.scans == []
     assert seen.took_s < 0.2
+
+
+@pytest.mark.parametrize("url", ["mariadb"], indirect=True)
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        RunFilter(outcome=Outcome.SUCCEEDED),
+        RunFilter(trigger_type=TriggerType.CRON),
+        RunFilter(executor_address="http://10.0.0.3:9999/"),
+    ],
+)
+async def test_a_later_page_does_not_begin_at_the_newest_run(see: See, wanted: RunFilter) -> None:
+    seen = await see(run_list.list_runs, wanted, 50_000, 50)
+    assert [line for line in seen.plan if " range of " not in line] == []
 
 
 @pytest.mark.parametrize("url", ["mariadb"], indirect=True)

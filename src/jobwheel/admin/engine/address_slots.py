@@ -4,7 +4,6 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from jobwheel.admin.domain.ids import RunId
 from jobwheel.admin.domain.run import PendingRun
 
 _APPROACH = 3
@@ -32,8 +31,7 @@ class _Address:
 
 
 class AddressSlots:
-    """How many runs are on their way to each address; one beyond that is parked until some of them have landed,
-    and is then called.
+    """How many runs are on their way to each address; one beyond that is parked, and called when some have landed.
 
     On their way are those on the wire and those that took off and wait for it: three times as many as may be on the
     wire, or as many as landed within a tenth of a second if the address is that fast. So the wire is not idle while the
@@ -46,7 +44,8 @@ class AddressSlots:
         self._limit = limit
         self._most_parked = most_parked
         self._addresses: dict[str, _Address] = {}
-        self._called: dict[RunId, _Address] = {}
+        # By run id: a called run's slot is kept for it.
+        self._called: dict[int, _Address] = {}
         self.parked = 0
         """How many runs are parked."""
 
@@ -101,7 +100,7 @@ class AddressSlots:
         self.parked = 0
 
     def give_back(self, address: str, count: int, now_s: float) -> Sequence[PendingRun]:
-        """So many runs have landed; return the parked runs whose turn it is: a good number at once, for one take-off."""
+        """So many runs have landed; return the parked runs whose turn it is: a good number at once, for a take-off."""
         state = self._addresses[address]
         state.land(count, now_s)
         if not state.parked:
@@ -128,7 +127,7 @@ class AddressSlots:
         turn = [state.parked.popleft() for _ in range(free)]
         self.parked -= free
         state.called += free
-        self._called.update((run.id, state) for run in turn)
+        self._called.update(dict.fromkeys([run.id for run in turn], state))
         return turn
 
     def _allowed(self, state: _Address) -> int:

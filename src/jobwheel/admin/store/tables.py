@@ -230,6 +230,8 @@ job_log = Table(
     _few("jobwheel_log_job_outcome_planned", "job_id", "outcome", "planned_ms", "id"),
     _few("jobwheel_log_group_outcome", "job_group", "outcome", "id"),
     _few("jobwheel_log_group_outcome_planned", "job_group", "outcome", "planned_ms", "id"),
+    _few("jobwheel_log_address_outcome", "executor_address", "outcome", "id"),
+    _few("jobwheel_log_address_outcome_planned", "executor_address", "outcome", "planned_ms", "id"),
     sqlite_autoincrement=True,
     **_MYSQL,
 )

@@ -13,6 +13,9 @@ from jobwheel.admin.store.zone import InstallationZone
 
 Write = TypeVar("Write", Accepted, Settlement, Unconfirmed, Unsent)
 
+PRIMARY_KEY = "PRIMARY"
+"""What `by_index` calls the order of a table's ids."""
+
 
 class Statements(Protocol):
     """The hot statements, and whatever else databases say differently.

@@ -19,7 +19,7 @@ from jobwheel.admin.domain.ids import JobId, NodeId, RunId
 from jobwheel.admin.domain.policies import AWAITING_SETTLEMENT_MS
 from jobwheel.admin.domain.run import NewRun
 from jobwheel.admin.domain.writes import Accepted, Ended, Settlement, TakeOff, Unconfirmed, Unsent
-from jobwheel.admin.store.dialects.base import rounds, run_row, settle_row
+from jobwheel.admin.store.dialects.base import PRIMARY_KEY, rounds, run_row, settle_row
 from jobwheel.admin.store.tables import SCHEDULE_LOCK
 from jobwheel.admin.store.zone import InstallationZone
 
@@ -254,7 +254,8 @@ class SqliteStatements:
         yield
 
     def by_index(self, query: Select[Any], table: Table, index: str) -> Select[Any]:
-        return query.with_hint(table, f"INDEXED BY {index}", "sqlite")
+        hint = "NOT INDEXED" if index == PRIMARY_KEY else f"INDEXED BY {index}"
+        return query.with_hint(table, hint, "sqlite")
 
     def upsert(
         self, connection: Connection, table: Table, key: Mapping[str, object], values: Mapping[str, object]

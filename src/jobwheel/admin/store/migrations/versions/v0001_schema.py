@@ -275,6 +275,8 @@ def _index_runs_without_success() -> None:
         "jobwheel_log_job_outcome_planned": ["job_id", "outcome", "planned_ms", "id"],
         "jobwheel_log_group_outcome": ["job_group", "outcome", "id"],
         "jobwheel_log_group_outcome_planned": ["job_group", "outcome", "planned_ms", "id"],
+        "jobwheel_log_address_outcome": ["executor_address", "outcome", "id"],
+        "jobwheel_log_address_outcome_planned": ["executor_address", "outcome", "planned_ms", "id"],
     }
     for name, columns in columns_by_name.items():
         op.create_index(
