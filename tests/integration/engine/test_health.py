@@ -96,15 +96,21 @@ async def test_a_clock_that_is_off(url: str, tmp_path: Path, monkeypatch: pytest
         await green(client)
 
 
-async def test_a_database_that_is_away(kind: str, url: str, servers: Servers, tmp_path: Path) -> None:
+async def test_a_database_that_is_away(
+    kind: str, url: str, servers: Servers, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     port = servers.running[kind].port
     proxy = CuttingProxy(port, b"")
     async with contextlib.AsyncExitStack() as stack:
         first = await stack.enter_async_context(contextlib.AsyncExitStack())
         mine = await first.enter_async_context(proxy.running())
-        _, client = await stack.enter_async_context(watched(url.replace(f":{port}/", f":{mine}/"), tmp_path))
+        live, client = await stack.enter_async_context(watched(url.replace(f":{port}/", f":{mine}/"), tmp_path))
         await first.aclose()
         await red(client, "loop_failing", "is away: ")
+        async with live.executor() as executor:
+            answer = await executor.post("registry", executor.registration())
+        assert (answer["code"], answer["msg"]) == (500, "the database is away: send it again later")
+        assert not [each for each in caplog.records if each.name.startswith("jobwheel.wire") and each.exc_info]
         async with proxy.running(mine):
             await green(client)
             await stack.aclose()

@@ -71,6 +71,34 @@ async def test_an_address_lives_for_ninety_seconds_after_its_beat(store: Store, 
     assert addresses(book, group_id) == [A]
 
 
+async def test_after_an_outage_of_the_database_who_lived_before_has_time_to_beat_again(
+    store: Store, clock: FakeClock
+) -> None:
+    book, made = services(store)
+    group_id = await store.group()
+    await made.register(request_of(A))
+    await clock.advance(60)
+    await made.register(request_of(B))
+    await clock.advance(29)
+    await book.refresh()
+    await store.database.stop()
+    with pytest.raises(AssertionError):
+        await book.refresh()
+    await clock.advance(600)
+    assert addresses(book, group_id) == [A, B]
+    await store.database.start()
+    await book.refresh()
+    assert addresses(book, group_id) == [A, B]
+    await clock.advance(2)
+    # It would have been out by then without the outage as well.
+    assert addresses(book, group_id) == [B]
+    await book.refresh()
+    await made.register(request_of(A))
+    await clock.advance(44)
+    await book.refresh()
+    assert addresses(book, group_id) == [A]
+
+
 @pytest.mark.parametrize("seconds", [3600, -3600])
 async def test_setting_the_hosts_clock_kills_nobody_and_keeps_nobody_alive(
     store: Store, clock: FakeClock, seconds: int

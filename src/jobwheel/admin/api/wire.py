@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from jobwheel.admin.services.registry import Registry, UnknownAppNameError
 from jobwheel.admin.services.results import Results
+from jobwheel.admin.store.database import is_outage
 from jobwheel.kernel.logging import get_logger
 from jobwheel.wire.codec import decode, encode_envelope
 from jobwheel.wire.dialects import decode_callbacks
@@ -53,7 +54,14 @@ class WireEndpoints:
             if not self._tokens.accepts(request.header(TOKEN_HEADER)):
                 log.warning("wire.wrong_token", path=request.path, client=request.client)
                 return encode_envelope(FAILURE, WRONG_TOKEN_MESSAGE)
-            return await handler(request)
+            try:
+                return await handler(request)
+            except Exception as error:
+                if not is_outage(error):
+                    raise
+                # Health says the rest; executors send it again, so a line for each of them is enough.
+                log.warning("wire.database_away", path=request.path, client=request.client, error=str(error)[:200])
+                return encode_envelope(FAILURE, "the database is away: send it again later")
 
         return guarded
 

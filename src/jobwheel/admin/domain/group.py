@@ -42,3 +42,6 @@ class Registration:
 
 LIVE_FOR_MS = 90_000
 """An address is live for so long after its last beat (`behaviour.md`, Registry)."""
+
+SPARED_MS = 45_000
+"""After a time in which no admin could be told of beats, those who lived before have so long to beat again."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jobwheel.admin.domain.group import LIVE_FOR_MS, Registration
+from jobwheel.admin.domain.group import LIVE_FOR_MS, SPARED_MS, Registration
 from jobwheel.admin.domain.ids import GroupId
 from jobwheel.admin.store import registry
 from jobwheel.admin.store.database import Database
@@ -26,6 +26,9 @@ class AddressBook:
     """What the registry holds, read again each second and after each local change.
 
     An address that was unreachable is out until its next beat; one of a fixed list, which never beats, for 30 s.
+
+    While the database is away nobody can beat. So who lived when it went has some time to beat again when it is back;
+    otherwise every run of the first half minute after a longer outage would find no live address.
     """
 
     def __init__(self, database: Database) -> None:
@@ -33,14 +36,26 @@ class AddressBook:
         self._groups: dict[GroupId, GroupAddresses] = {}
         self._out: dict[str, int] = {}
         self._left: dict[tuple[str, str], int] = {}
+        # When the registry was last read, whether it could not be since, and who is spared for how long.
+        self._read_ms: int | None = None
+        self._is_away = False
+        self._spared_ms = 0
+        self._spared_until_ms = 0
         # What is asked for each run is found anew after each change, and ten times a second.
         self._live: dict[GroupId, tuple[Candidate, ...]] = {}
         self._found_ms = 0
 
     async def refresh(self) -> bool:
         """Read the registry anew; whether the live addresses of any group changed."""
+        try:
+            groups = await self._database.read(registry.load_addresses, self._database.now_ms() - self._away_ms())
+        except Exception:
+            self._is_away = True
+            raise
         now_ms = self._database.now_ms()
-        groups = await self._database.read(registry.load_addresses, now_ms)
+        if self._is_away and self._read_ms is not None:
+            self._spared_ms, self._spared_until_ms = now_ms - self._read_ms, now_ms + SPARED_MS
+        self._read_ms, self._is_away = now_ms, False
         before = {group_id: _addresses(group) for group_id, group in self._groups.items()}
         self._groups = {group.group_id: group for group in groups}
         self._live.clear()
@@ -108,13 +123,20 @@ class AddressBook:
         group = self._groups.get(group_id)
         return group is not None and not group.fixed and (group.app_name, address) in self._left
 
+    def _away_ms(self) -> int:
+        """How long nobody could beat, as far as it still matters."""
+        now_ms = self._database.now_ms()
+        if self._is_away and self._read_ms is not None:
+            return now_ms - self._read_ms
+        return self._spared_ms if now_ms < self._spared_until_ms else 0
+
     def _is_live(self, each: Registration, now_ms: int, *, fixed: bool) -> bool:
         out_ms = self._out.get(each.address)
         if fixed:
             return out_ms is None or now_ms - out_ms >= _FIXED_OUT_MS
         if (each.app_name, each.address) in self._left:
             return False
-        return now_ms - each.beat_ms < LIVE_FOR_MS and (out_ms is None or each.beat_ms > out_ms)
+        return now_ms - each.beat_ms < LIVE_FOR_MS + self._away_ms() and (out_ms is None or each.beat_ms > out_ms)
 
 
 def _addresses(group: GroupAddresses) -> tuple[str, ...]:

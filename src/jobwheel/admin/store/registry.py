@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import ColumnElement, Connection, Row, delete, func, select, update
 
-from jobwheel.admin.domain.group import LIVE_FOR_MS, AddressType, Registration
+from jobwheel.admin.domain.group import LIVE_FOR_MS, SPARED_MS, AddressType, Registration
 from jobwheel.admin.domain.ids import GroupId
 from jobwheel.admin.store.dialects import statements
 from jobwheel.admin.store.tables import job_group, job_registry
@@ -17,7 +17,6 @@ EXECUTORS = "EXECUTOR"
 """The registry group of executors; rows of others are kept and ignored."""
 
 _FORGET_AFTER_MS = 24 * 3600 * 1000
-_SPARED_MS = 45_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +77,7 @@ def spare_addresses(connection: Connection, now_ms: int) -> int:
     last_ms = connection.execute(select(func.max(job_registry.c.beat_ms))).scalar()
     if last_ms is None:
         return 0
-    spared_ms = now_ms - LIVE_FOR_MS + _SPARED_MS
+    spared_ms = now_ms - LIVE_FOR_MS + SPARED_MS
     return connection.execute(
         update(job_registry)
         .where(
