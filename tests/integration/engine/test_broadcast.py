@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from jobwheel.admin.domain.run import Outcome
-from tests.support.live_admin import LiveAdmin, seen
+from tests.support.live_admin import LiveAdmin, seen, until
 from tests.support.recording_executor import INSTANCE, Asked, RecordingExecutor, refuse
 
 
@@ -89,3 +89,27 @@ async def test_a_group_of_one_is_one_shard(live: LiveAdmin) -> None:
         run = await live.done(await live.trigger(job))
         assert shards(only.runs()) == [(0, 1)]
     assert (run.outcome, str(run.shard)) == (Outcome.SUCCEEDED, "0/1")
+
+
+async def test_a_take_off_that_fails_is_made_again_and_keeps_no_slot(
+    live: LiveAdmin, caplog: pytest.LogCaptureFixture
+) -> None:
+    refuse_take_off = (
+        "CREATE TRIGGER refuse BEFORE UPDATE ON xxl_job_log WHEN NEW.phase = 'sending' "
+        "BEGIN SELECT RAISE(ABORT, 'not now'); END"
+    )
+    async with executors(live, 2) as group:
+        job = await live.job(route_strategy="SHARDING_BROADCAST")
+        await live.admin.database.write(lambda c: c.exec_driver_sql(refuse_take_off))
+        run_id = await live.trigger(job)
+        await until(lambda: "launcher.take_off_failed" in caplog.text)
+        await live.admin.database.write(lambda c: c.exec_driver_sql("DROP TRIGGER refuse"))
+        assert (await live.done(run_id)).outcome is Outcome.SUCCEEDED
+
+        async def both_done() -> bool:
+            found = await live.runs(job)
+            return len(found) == 2 and all(run.phase is None for run in found)
+
+        await seen(both_done)
+        assert [shards(each.runs()) for each in group] == [[(0, 2)], [(1, 2)]]
+        await until(lambda: not live.admin.engine.launcher._slots._addresses)

@@ -86,6 +86,11 @@ class Departures:
     def all_flights(self) -> list[Flight]:
         return [*self.flights, *(each.flight for each in self.broadcasts)] if self.broadcasts else self.flights
 
+    def addresses(self) -> list[str]:
+        """Where the flights go: each has a slot there, the shards that are not made yet as well."""
+        shards = [candidate.address for each in self.broadcasts for candidate in each.others]
+        return [*(flight.candidates[0].address for flight in self.all_flights()), *shards]
+
     def runs(self) -> list[PendingRun]:
         """The runs that take off."""
         return [*(each.run for each in self.all_flights()), *(each.run for each in self.grounded), *self.orphans]

@@ -151,8 +151,8 @@ class Launcher(Service):
                 taken = await context.database.write(take_off, context.zone, context.node.id, self.clock.now(), told)
         except Exception:
             lane.put_first(departures.runs())
-            for flight in departures.all_flights():
-                self._give_back(lane, flight.candidates[0].address, 1)
+            for address in departures.addresses():
+                self._give_back(lane, address, 1)
             raise
         self._forget(run.id for run in departures.runs())
         for run_id in self._answers.keys() & {run.id for run in departures.runs()}:
