@@ -111,7 +111,8 @@ TROUBLES = (
     "BEFORE UPDATE OF trigger_next_time ON xxl_job_info",
     "BEFORE INSERT ON xxl_job_log",
     "BEFORE UPDATE OF phase ON xxl_job_log WHEN NEW.phase = 'sending'",
-    "BEFORE UPDATE OF phase ON xxl_job_log WHEN NEW.phase = 'accepted'",
+    # By its time: an acceptance and a result that come together are one write.
+    "BEFORE UPDATE OF accepted_ms ON xxl_job_log WHEN NEW.accepted_ms IS NOT NULL AND OLD.accepted_ms IS NULL",
     "BEFORE UPDATE OF phase ON xxl_job_log WHEN NEW.phase IS NULL",
 )
 
