@@ -128,3 +128,27 @@ def test_nothing_is_remembered_of_an_address_without_sends() -> None:
         for _ in take_all(slots, DEAD, 3):
             slots.give_back(DEAD, 1, 0.0)
     assert (slots._addresses, slots._called) == ({}, {})
+
+
+def test_a_called_run_that_goes_elsewhere_leaves_its_slot_to_the_next() -> None:
+    slots = AddressSlots(1, 1000)
+    flying = take_all(slots, DEAD, 10)
+    seen = 0
+    turn = [run for _ in flying for run in slots.give_back(DEAD, 1, 0.0)]
+    while turn:
+        for run in turn:
+            assert slots.take(LIVE, run)
+            slots.give_back(LIVE, 1, 0.0)
+        slots.release_called(turn)
+        seen += len(turn)
+        turn = list(slots.stranded())
+    assert (seen, slots.parked) == (10 - len(flying), 0)
+    assert slots.take(DEAD, pending_run(99))
+
+
+def test_a_new_run_does_not_overtake_those_that_are_parked() -> None:
+    slots = AddressSlots(32, 1000)
+    flying = take_all(slots, LIVE, 200)
+    assert slots.give_back(LIVE, 1, 0.0) == ()
+    assert not slots.take(LIVE, pending_run(999))
+    assert slots.parked == 200 - len(flying)

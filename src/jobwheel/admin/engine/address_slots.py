@@ -62,9 +62,12 @@ class AddressSlots:
         state = self._addresses.get(address)
         if state is None:
             state = self._addresses[address] = _Address()
-        if self._called.pop(run.id, None) is state:
-            state.called -= 1
-        elif state.in_use + state.called >= self._allowed(state):
+        called = self._called.pop(run.id, None)
+        if called is not None:
+            # Also if it goes elsewhere now: what was kept for it is free again.
+            called.called -= 1
+        if called is not state and (state.parked or state.in_use + state.called >= self._allowed(state)):
+            # Nobody overtakes those that wait here already.
             return False
         state.in_use += 1
         return True
