@@ -105,7 +105,7 @@ def _do(connection: Connection, run_id: RunId, step: object) -> None:
         case TakesOff(node):
             run_log.take_off(connection, node, NOW_MS, [take_off(run_id)])
         case Redirects(node):
-            run_log.redirect(connection, node, take_off(run_id, None, "http://b/"), "http://10.0.0.7:9999/")
+            run_log.redirect(connection, node, [(take_off(run_id, None, "http://b/"), "http://10.0.0.7:9999/")])
         case Adopts(node):
             nodes.adopt_all(connection, node, NOW_MS, 60_000)
         case Releases(node):

@@ -4,6 +4,7 @@ import pytest
 
 from jobwheel.admin.domain.ids import JobId, NodeId, RunId
 from jobwheel.admin.domain.run import TriggerType
+from jobwheel.admin.domain.writes import TakeOff
 from jobwheel.admin.store import nodes, run_log, runs
 from tests.support.store import ADDRESS, INSTANCE, NOW_MS, Store, new_run, take_off
 
@@ -166,18 +167,30 @@ async def test_take_off_wants_its_own_pending_run(store: Store) -> None:
     assert (await store.run_row(foreign))["phase"] == "pending"
 
 
+async def redirect(store: Store, node: NodeId, *moves: tuple[TakeOff, str]) -> set[RunId]:
+    return await store.database.write(run_log.redirect, node, moves)
+
+
 async def test_a_redirect_wants_its_own_run_at_the_address_it_leaves(store: Store) -> None:
     node = await store.node()
     run_id = await store.sending(node, instance_id=INSTANCE)
     there = take_off(run_id, None, "http://10.0.0.8:9999/")
-    redirect = store.database.write
-    assert not await redirect(run_log.redirect, OTHER, there, ADDRESS)
-    assert not await redirect(run_log.redirect, node, there, "http://10.0.0.9:9999/")
+    assert await redirect(store, OTHER, (there, ADDRESS)) == set()
+    assert await redirect(store, node, (there, "http://10.0.0.9:9999/")) == set()
     assert (await store.run_row(run_id))["executor_address"] == ADDRESS
-    assert await redirect(run_log.redirect, node, there, ADDRESS)
-    assert not await redirect(run_log.redirect, node, there, ADDRESS)
+    assert await redirect(store, node, (there, ADDRESS)) == {run_id}
+    assert await redirect(store, node, (there, ADDRESS)) == set()
     row = await store.run_row(run_id)
     assert (row["executor_address"], row["instance_id"]) == (there.address, None)
+
+
+async def test_of_several_redirects_those_that_match_are_made(store: Store) -> None:
+    node = await store.node()
+    first, gone, last = [await store.sending(node) for _ in range(3)]
+    await store.change_run(gone, phase="accepted")
+    moves = [(take_off(run_id, None, "http://10.0.0.8:9999/"), ADDRESS) for run_id in (last, gone, first)]
+    assert await redirect(store, node, *moves) == {first, last}
+    assert (await store.run_row(gone))["executor_address"] == ADDRESS
 
 
 @pytest.mark.parametrize("phase", ["unconfirmed", "accepted", None])
@@ -185,7 +198,7 @@ async def test_no_redirect_once_the_run_has_left_sending(store: Store, phase: st
     node = await store.node()
     run_id = await store.sending(node)
     await store.change_run(run_id, phase=phase)
-    assert not await store.database.write(run_log.redirect, node, take_off(run_id, None, "http://b/"), ADDRESS)
+    assert await redirect(store, node, (take_off(run_id, None, "http://b/"), ADDRESS)) == set()
 
 
 async def test_runs_without_a_job_are_removed_while_pending_and_own(store: Store) -> None:

@@ -18,6 +18,12 @@ async def register_dead(live: LiveAdmin, port: int) -> str:
         return executor.address
 
 
+async def never(_: RecordingExecutor, __: Asked) -> dict[str, Any]:
+    """No answer to a question."""
+    await asyncio.Event().wait()
+    raise AssertionError
+
+
 async def test_failover_takes_the_first_that_answers(live: LiveAdmin) -> None:
     async with live.executor() as alive:
         await alive.register()
@@ -55,10 +61,6 @@ async def test_busyover_takes_the_first_that_is_idle(live: LiveAdmin) -> None:
 
 @pytest.mark.parametrize("strategy", ["FAILOVER", "BUSYOVER"])
 async def test_questions_that_hang_hold_nobody_else_up(live: LiveAdmin, strategy: str) -> None:
-    async def never(_: RecordingExecutor, __: Asked) -> dict[str, Any]:
-        await asyncio.Event().wait()
-        raise AssertionError
-
     async with live.executor(app_name="slow") as hanging, live.executor(app_name="billing") as executor:
         await hanging.register()
         await executor.register()
@@ -66,7 +68,7 @@ async def test_questions_that_hang_hold_nobody_else_up(live: LiveAdmin, strategy
         stuck, job = await live.job(app_name="slow", route_strategy=strategy), await live.job(app_name="billing")
         for _ in range(50):
             await live.trigger(stuck)
-        await until(lambda: len(hanging.asked) >= 20)
+        await until(lambda: live.admin.engine.collect().lanes[0].in_use >= 20)
         run = await live.done(await live.trigger(job))
         assert run.outcome is Outcome.SUCCEEDED
         assert run.sent_ms is not None
@@ -74,17 +76,48 @@ async def test_questions_that_hang_hold_nobody_else_up(live: LiveAdmin, strategy
         assert run.sent_ms - run.due_ms < 500
 
 
+@pytest.mark.parametrize("strategy", ["FAILOVER", "BUSYOVER"])
+async def test_what_is_being_asked_is_not_asked_by_the_next_run_as_well(live: LiveAdmin, strategy: str) -> None:
+    go_on = asyncio.Event()
+
+    async def slowly(executor: RecordingExecutor, _: Asked) -> dict[str, Any]:
+        await go_on.wait()
+        return executor.envelope()
+
+    async with live.executor() as executor:
+        await executor.register()
+        executor.ask = slowly
+        job = await live.job(route_strategy=strategy)
+        run_ids = [await live.trigger(job) for _ in range(20)]
+        await until(lambda: live.admin.engine.collect().lanes[0].in_use == 20)
+        go_on.set()
+        for run_id in run_ids:
+            assert (await live.done(run_id)).outcome is Outcome.SUCCEEDED
+        assert len([asked for asked in executor.asked if asked.path != "/run"]) == 1
+
+
+async def test_a_job_whose_questions_nobody_answers_is_slow(live: LiveAdmin) -> None:
+    async with live.executor() as one, live.executor() as two:
+        for executor in (one, two):
+            await executor.register()
+            executor.ask = never
+        job = await live.job(route_strategy="FAILOVER")
+        for run_id in [await live.trigger(job) for _ in range(12)]:
+            assert (await live.done(run_id)).outcome is Outcome.FAILED
+        await live.trigger(job)
+        await until(lambda: live.admin.engine.collect().lanes[1].in_use == 1)
+
+
 async def test_a_stop_in_the_middle_of_a_question_leaves_the_run_pending(live: LiveAdmin) -> None:
     async with live.executor(hang) as executor:
         await executor.register()
         asked = asyncio.Event()
 
-        async def never(_: RecordingExecutor, __: Asked) -> dict[str, Any]:
+        async def note_and_hang(executor: RecordingExecutor, question: Asked) -> dict[str, Any]:
             asked.set()
-            await asyncio.Event().wait()
-            raise AssertionError
+            return await never(executor, question)
 
-        executor.ask = never
+        executor.ask = note_and_hang
         run_id = await live.trigger(await live.job(route_strategy="FAILOVER"))
         await asyncio.wait_for(asked.wait(), 5)
         await live.admin.engine.launcher.stop()

@@ -152,3 +152,25 @@ def test_a_new_run_does_not_overtake_those_that_are_parked() -> None:
     assert slots.give_back(LIVE, 1, 0.0) == ()
     assert not slots.take(LIVE, pending_run(999))
     assert slots.parked == 200 - len(flying)
+
+
+def test_an_address_with_a_great_many_runs_on_their_way_takes_no_further_broadcast() -> None:
+    slots = AddressSlots(1, 1000)
+    taken = 0
+    while not slots.is_overbooked(DEAD):
+        slots.take_more(DEAD)
+        taken += 1
+    assert 1000 <= taken <= 1100
+    assert not slots.is_overbooked(LIVE)
+    assert not slots.is_relieved(DEAD)
+    slots.give_back(DEAD, taken - 100, 0.0)
+    assert slots.is_relieved(DEAD)
+
+
+def test_nothing_is_remembered_of_an_address_that_called_runs_left() -> None:
+    slots = AddressSlots(1, 1000)
+    for _ in take_all(slots, DEAD, 4):
+        for run in slots.give_back(DEAD, 1, 0.0):
+            assert slots.take(LIVE, run)
+            slots.give_back(LIVE, 1, 0.0)
+    assert (slots._addresses, slots._called) == ({}, {})

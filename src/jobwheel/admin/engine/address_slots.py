@@ -9,12 +9,14 @@ from jobwheel.admin.domain.run import PendingRun
 _APPROACH = 3
 _WINDOW_S = 0.1
 _CALLED_TOGETHER = 4
+_MOST_OVERBOOKED = 1000
 
 
 @dataclass(slots=True)
 class _Address:
     """One address: runs that took off and have not landed, those called, those parked, and how fast it takes them."""
 
+    address: str
     in_use: int = 0
     called: int = 0
     parked: deque[PendingRun] = field(default_factory=deque)
@@ -55,17 +57,23 @@ class AddressSlots:
 
     def is_relieved(self, address: str) -> bool:
         """Whether an address that had no place has a good deal of it again."""
+        if self._overbooked_at(address) > _MOST_OVERBOOKED // 2:
+            return False
         return self.parked <= self._most_parked // 2 or self._parked_at(address) < self._limit
+
+    def is_overbooked(self, address: str) -> bool:
+        """Whether so many more runs than it has slots are on their way to the address that another broadcast waits."""
+        return self._overbooked_at(address) >= _MOST_OVERBOOKED
 
     def take(self, address: str, run: PendingRun) -> bool:
         """Take a slot of the address for the run; False if there is none."""
-        state = self._addresses.get(address)
-        if state is None:
-            state = self._addresses[address] = _Address()
+        state = self._at(address)
         called = self._called.pop(run.id, None)
         if called is not None:
             # Also if it goes elsewhere now: what was kept for it is free again.
             called.called -= 1
+            if called is not state:
+                self._drop_if_idle(called)
         if called is not state and (state.parked or state.in_use + state.called >= self._allowed(state)):
             # Nobody overtakes those that wait here already.
             return False
@@ -74,12 +82,12 @@ class AddressSlots:
 
     def park(self, address: str, run: PendingRun) -> None:
         """Hold a run for which there is no slot until it is called."""
-        self._addresses[address].parked.append(run)
+        self._at(address).parked.append(run)
         self.parked += 1
 
     def take_more(self, address: str) -> None:
-        """Take a slot whether there is one or not: all runs of a broadcast go together."""
-        self._addresses.setdefault(address, _Address()).in_use += 1
+        """Take a slot whether there is one or not: a broadcast goes as a whole, and a redirected run goes on."""
+        self._at(address).in_use += 1
 
     def release_called(self, runs: Iterable[PendingRun]) -> None:
         """These runs had their turn: what those of them that were called have not taken is free again."""
@@ -87,6 +95,7 @@ class AddressSlots:
             state = self._called.pop(run.id, None)
             if state is not None:
                 state.called -= 1
+                self._drop_if_idle(state)
 
     def slow_down(self, address: str) -> None:
         """The address did not answer: how fast it was before says nothing any more."""
@@ -96,9 +105,10 @@ class AddressSlots:
 
     def clear_parked(self) -> None:
         """Forget the runs that are parked; slots stay with the sends that have them."""
-        for state in self._addresses.values():
+        for state in list(self._addresses.values()):
             state.parked.clear()
             state.called = 0
+            self._drop_if_idle(state)
         self._called.clear()
         self.parked = 0
 
@@ -107,8 +117,7 @@ class AddressSlots:
         state = self._addresses[address]
         state.land(count, now_s)
         if not state.parked:
-            if state.in_use <= 0 and not state.called:
-                del self._addresses[address]
+            self._drop_if_idle(state)
             return ()
         return self._call(state)
 
@@ -135,6 +144,20 @@ class AddressSlots:
 
     def _allowed(self, state: _Address) -> int:
         return max(self._limit * _APPROACH, state.landed, state.landed_before)
+
+    def _at(self, address: str) -> _Address:
+        state = self._addresses.get(address)
+        if state is None:
+            state = self._addresses[address] = _Address(address)
+        return state
+
+    def _drop_if_idle(self, state: _Address) -> None:
+        if state.in_use <= 0 and not state.called and not state.parked:
+            self._addresses.pop(state.address, None)
+
+    def _overbooked_at(self, address: str) -> int:
+        state = self._addresses.get(address)
+        return 0 if state is None else state.in_use - self._allowed(state)
 
     def _parked_at(self, address: str) -> int:
         state = self._addresses.get(address)

@@ -2,37 +2,81 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 
 from jobwheel.admin.domain.ids import JobId
 from jobwheel.admin.domain.job import DispatchJob
 from jobwheel.admin.domain.run import PendingRun
 from jobwheel.admin.engine.addresses import AddressBook, Candidate
+from jobwheel.admin.engine.context import EngineContext
 from jobwheel.admin.engine.departures import Answers, RouteFinder
 from jobwheel.admin.engine.executor_client import Answer, AnswerKind, ExecutorClient
+from jobwheel.admin.engine.gates import AddressGates
 from jobwheel.admin.engine.lanes import Lane
 from jobwheel.admin.engine.routing import Chosen, Routers
-from jobwheel.kernel.clock import Clock
 from jobwheel.kernel.logging import get_logger
 from jobwheel.wire.messages import JobQuery
 
 log = get_logger(__name__)
 
-_Question = tuple[PendingRun, DispatchJob]
-
 
 class Asker:
-    """Asks executors for a router, as one group."""
+    """Asks executors for a router, as one group. A question that is under way already is not asked twice."""
 
-    def __init__(self, client: ExecutorClient, app_name: str) -> None:
+    def __init__(self, client: ExecutorClient, questions: "Questions", app_name: str) -> None:
         self._client = client
+        self._questions = questions
         self._app_name = app_name
 
     async def beat(self, candidate: Candidate) -> Answer:
-        return await self._client.beat(candidate.address, self._app_name)
+        address = candidate.address
+        return await self._questions.ask(address, "", lambda: self._client.beat(address, self._app_name))
 
     async def idle_beat(self, job_id: JobId, candidate: Candidate) -> Answer:
-        return await self._client.idle_beat(candidate.address, self._app_name, JobQuery(job_id))
+        address, query = candidate.address, JobQuery(job_id)
+        return await self._questions.ask(
+            address, str(job_id), lambda: self._client.idle_beat(address, self._app_name, query)
+        )
+
+
+class Questions:
+    """The questions under way: each once, however many runs wait for its answer, and to an address so many at most."""
+
+    def __init__(self, limit: int) -> None:
+        self._gates = AddressGates(limit)
+        self._under_way: dict[tuple[str, str], asyncio.Task[Answer]] = {}
+
+    async def ask(self, address: str, about: str, question: Callable[[], Awaitable[Answer]]) -> Answer:
+        """Ask, or wait for the answer that somebody else is waiting for."""
+        task = self._under_way.get((address, about))
+        if task is None:
+            task = self._under_way[address, about] = asyncio.create_task(self._ask(address, question))
+            task.add_done_callback(lambda _: self._under_way.pop((address, about)))
+        return await asyncio.shield(task)
+
+    async def stop(self) -> None:
+        """Break off those under way."""
+        tasks = list(self._under_way.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _ask(self, address: str, question: Callable[[], Awaitable[Answer]]) -> Answer:
+        await self._gates.enter(address)
+        try:
+            return await question()
+        finally:
+            self._gates.leave(address)
+
+
+@dataclass(slots=True)
+class _Line:
+    """The runs of a lane that wait for somebody to ask for them, and how many workers do."""
+
+    lane: Lane
+    runs: deque[tuple[PendingRun, DispatchJob]] = field(default_factory=deque)
+    workers: int = 0
 
 
 class Askers:
@@ -44,30 +88,32 @@ class Askers:
         book: AddressBook,
         routers: Routers,
         finder: RouteFinder,
-        clock: Clock,
+        context: EngineContext,
         answered: Callable[[Lane, PendingRun, Answers], None],
     ) -> None:
         self._client = client
         self._book = book
         self._routers = routers
         self._finder = finder
-        self._clock = clock
+        self._clock = context.clock
         self._answered = answered
-        self._questions: dict[Lane, deque[_Question]] = {}
-        self._workers: dict[asyncio.Task[None], Lane] = {}
+        self._questions = Questions(context.limits.address_limit)
+        self._lines: dict[str, _Line] = {}
+        self._workers: set[asyncio.Task[None]] = set()
 
     def add(self, lane: Lane, run: PendingRun, job: DispatchJob) -> None:
-        questions = self._questions.setdefault(lane, deque())
-        questions.append((run, job))
-        if sum(of is lane for of in self._workers.values()) < lane.limit:
-            worker = asyncio.create_task(self._work(lane, questions))
-            self._workers[worker] = lane
-            worker.add_done_callback(self._workers.pop)
+        line = self._lines.setdefault(lane.name, _Line(lane))
+        line.runs.append((run, job))
+        if line.workers < lane.limit:
+            line.workers += 1
+            worker = asyncio.create_task(self._work(line))
+            self._workers.add(worker)
+            worker.add_done_callback(self._workers.discard)
 
     def clear(self) -> None:
         """Forget the runs that nobody asks for yet."""
-        for questions in self._questions.values():
-            questions.clear()
+        for line in self._lines.values():
+            line.runs.clear()
 
     async def stop(self) -> None:
         """Break off: the runs are pending still."""
@@ -76,19 +122,23 @@ class Askers:
         for worker in workers:
             worker.cancel()
         await asyncio.gather(*workers, return_exceptions=True)
+        await self._questions.stop()
 
-    async def _work(self, lane: Lane, questions: deque[_Question]) -> None:
-        while questions:
-            async with lane:
-                if questions:
-                    run, job = questions.popleft()
-                    began_s = self._clock.monotonic()
-                    chosen = await self._choose(run, job)
-                    self._answered(lane, run, Answers(chosen, self._clock.monotonic() - began_s))
+    async def _work(self, line: _Line) -> None:
+        try:
+            while line.runs:
+                async with line.lane:
+                    if line.runs:
+                        run, job = line.runs.popleft()
+                        began_s = self._clock.monotonic()
+                        chosen = await self._choose(run, job)
+                        self._answered(line.lane, run, Answers(chosen, self._clock.monotonic() - began_s))
+        finally:
+            line.workers -= 1
 
     async def _choose(self, run: PendingRun, job: DispatchJob) -> Chosen:
         candidates = self._finder.candidates(run, job)
-        asker = Asker(self._client, self._book.app_name(job.group_id) or "")
+        asker = Asker(self._client, self._questions, self._book.app_name(job.group_id) or "")
         try:
             chosen = await self._routers.choose(job.route_strategy, job.id, candidates, asker)
         except Exception:

@@ -134,6 +134,10 @@ class RouteFinder:
     ) -> None:
         """Put the run where it belongs. `answers` is what the router's questions said, if they were asked already."""
         candidates = self.candidates(run, job)
+        asks = bool(candidates) and run.shard is None and self._routers.asks(job.route_strategy)
+        if asks and answers is None:
+            departures.to_ask.append((run, job))
+            return
         heading = self._heading(run, job, candidates)
         if answers is not None:
             self._follow(departures, run, job, answers, heading)
@@ -146,10 +150,8 @@ class RouteFinder:
         elif job.route_strategy == RouteStrategy.SHARDING_BROADCAST:
             flight = self._flight(run, job, candidates[:1], heading)
             departures.broadcasts.append(Broadcast(flight, candidates[1:], self._context.messages))
-        elif not self._routers.asks(job.route_strategy):
-            self._order(departures, run, job, candidates, heading)
         else:
-            departures.to_ask.append((run, job))
+            self._order(departures, run, job, candidates, heading)
 
     def _order(
         self,
@@ -163,9 +165,8 @@ class RouteFinder:
             ordered = self._routers.order(job.route_strategy, job.id, candidates, self._context.clock.now())
         except UnknownStrategyError as error:
             departures.grounded.append(Grounded(run, job, heading + self._context.messages.unknown_strategy(error)))
-            return
-        tried = ordered[:1] if run.named_addresses else ordered
-        departures.flights.append(self._flight(run, job, tried, heading))
+        else:
+            departures.flights.append(self._flight(run, job, ordered, heading))
 
     def _follow(
         self, departures: Departures, run: PendingRun, job: DispatchJob, answers: Answers, heading: str
@@ -174,9 +175,8 @@ class RouteFinder:
         heading += "".join(self._context.messages.asked_first(address, answer) for address, answer in chosen.asked)
         if not chosen.candidates:
             departures.grounded.append(Grounded(run, job, heading + self._context.messages.none_said_yes()))
-            return
-        tried = chosen.candidates[:1] if run.named_addresses else chosen.candidates
-        departures.flights.append(self._flight(run, job, tried, heading, answers.took_s))
+        else:
+            departures.flights.append(self._flight(run, job, chosen.candidates, heading, answers.took_s))
 
     def _heading(self, run: PendingRun, job: DispatchJob, candidates: Sequence[Candidate]) -> str:
         addresses = tuple([each.address for each in candidates])
@@ -199,7 +199,9 @@ class RouteFinder:
         asked_s: float = 0.0,
     ) -> Flight:
         app_name = self._book.app_name(job.group_id) or ""
-        return Flight(run, job, app_name, candidates, heading, self._context.node.id, asked_s)
+        # Addresses named by a person are tried one at most.
+        tried = candidates[:1] if run.named_addresses else candidates
+        return Flight(run, job, app_name, tried, heading, self._context.node.id, asked_s)
 
 
 def _limits(flights: Sequence[Flight]) -> tuple[Mapping[JobId, Sequence[Turn]], frozenset[JobId]]:

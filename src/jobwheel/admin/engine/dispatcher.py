@@ -1,6 +1,5 @@
-"""Sends runs, to their address and if need be to the next candidates, and records what became of each."""
+"""Sends runs to an address, records what became of each, and says which go on to their next candidate."""
 
-import asyncio
 from collections.abc import Sequence
 
 import msgspec
@@ -24,7 +23,10 @@ from jobwheel.admin.engine.requests import trigger_request
 from jobwheel.admin.engine.rules import first_check_ms
 from jobwheel.admin.engine.run_log_writer import RunLogWriter
 from jobwheel.admin.store import run_log
+from jobwheel.admin.store.errors import UnknownCommitError
+from jobwheel.kernel.backoff import Backoff
 from jobwheel.kernel.logging import get_logger
+from jobwheel.kernel.loop import MOST_PAUSE_S
 
 log = get_logger(__name__)
 
@@ -35,7 +37,8 @@ _NO_ANSWER = (AnswerKind.UNREACHABLE, AnswerKind.UNCONFIRMED)
 class Flight(msgspec.Struct, frozen=True):
     """A run that is being sent: its candidates in the order in which they are to be tried (never empty).
 
-    `asked_s` is how long the router's questions took.
+    `asked_s` is how long the router's questions took, and the addresses that were tried before; `redirected` says that
+    there were some.
     """
 
     run: PendingRun
@@ -45,6 +48,7 @@ class Flight(msgspec.Struct, frozen=True):
     heading: str
     owner: NodeId
     asked_s: float = 0.0
+    redirected: bool = False
 
     def take_off(self, candidate: Candidate) -> TakeOff:
         return TakeOff(
@@ -56,6 +60,18 @@ class Flight(msgspec.Struct, frozen=True):
         )
 
 
+class Sent(msgspec.Struct, frozen=True):
+    """What came of a request.
+
+    Attributes:
+        answered: whether the address answered.
+        onward: the runs that certainly did not arrive, and go on to their next candidate.
+    """
+
+    answered: bool
+    onward: Sequence[Flight] = ()
+
+
 class Dispatcher:
     """Sends runs that took off."""
 
@@ -64,34 +80,39 @@ class Dispatcher:
         self._client = client
         self._book = book
         self._writer = writer
+        self._backoff = Backoff(most_s=MOST_PAUSE_S)
 
-    async def send(self, flights: Sequence[Flight]) -> bool:
-        """Send runs whose take-off to one address matched, in one request; whether the address answered.
+    async def send(self, flights: Sequence[Flight]) -> Sent:
+        """Send runs whose take-off to one address matched, in one request.
 
         What became of each is put into the run log's writer. They are of one app name; several only to an address that
-        takes batches. Those that certainly did not arrive go on to their next candidates.
+        takes batches.
         """
-        now_ms = self._context.clock.now()
+        began_s, candidate = self._context.clock.monotonic(), flights[0].candidates[0]
+        self._count(flights)
+        there, onward = [], []
         for flight in flights:
-            self._context.counters.sent(max(0, now_ms - flight.run.due_ms) / 1000)
-        candidate = flights[0].candidates[0]
-        passed_over = self._passed_over(flights[0], candidate)
-        if passed_over is not None:
-            await self._send_on_all([(flight, flight.heading + passed_over) for flight in flights])
-            return True
-        mine = [flight for flight in flights if not self._may_be_dead(flight) or await self._still_owns(flight)]
-        answers = await self._ask(candidate, mine)
-        onward = []
-        for flight, answer in zip(mine, answers, strict=True):
+            passed_over = self._passed_over(flight, candidate)
+            if passed_over is not None:
+                onward.append((flight, flight.heading + passed_over))
+            elif await self._is_mine(flight):
+                there.append(flight)
+        answers = await self._ask(candidate, there)
+        for flight, answer in zip(there, answers, strict=True):
             message = flight.heading + self._context.messages.asked(candidate.address, answer)
             if answer.kind in _NOT_THERE:
+                self._book.mark_unreachable(candidate.address)
                 onward.append((flight, message))
             else:
                 self._writer.add(self._outcome(flight, candidate, answer, _bounded(message)))
-        if onward:
-            self._book.mark_unreachable(candidate.address)
-            await self._send_on_all(onward)
-        return not answers or answers[0].kind not in _NO_ANSWER
+        answered = not answers or answers[0].kind not in _NO_ANSWER
+        return Sent(answered, await self._redirect(onward, began_s)) if onward else Sent(answered)
+
+    def _count(self, flights: Sequence[Flight]) -> None:
+        now_ms = self._context.clock.now()
+        for flight in flights:
+            if not flight.redirected:
+                self._context.counters.sent(max(0, now_ms - flight.run.due_ms) / 1000)
 
     async def _ask(self, candidate: Candidate, flights: Sequence[Flight]) -> Sequence[Answer]:
         if not flights:
@@ -102,30 +123,56 @@ class Dispatcher:
             return (await self._client.run(candidate.address, app_name, requests[0]),)
         return await self._client.run_batch(candidate.address, app_name, requests)
 
-    async def _send_on_all(self, onward: Sequence[tuple[Flight, str]]) -> None:
-        await asyncio.gather(*(self._send_on(flight, message) for flight, message in onward))
+    async def _redirect(self, onward: Sequence[tuple[Flight, str]], began_s: float) -> list[Flight]:
+        """Give runs that certainly did not arrive their next candidates; return those that may be sent there."""
+        took_s = self._context.clock.monotonic() - began_s
+        moved = [each for each in (self._next(flight, message, took_s) for flight, message in onward) if each]
+        if not moved:
+            return []
+        left = {flight.run.id: flight.candidates[0].address for flight, _ in onward}
+        moves = [(flight.take_off(flight.candidates[0]), left[flight.run.id]) for flight in moved]
+        try:
+            matched = await self._context.database.write(run_log.redirect, self._context.node.id, moves)
+        except Exception as error:  # noqa: BLE001 - nothing of them was written anywhere: they can wait
+            log.warning("dispatcher.redirect_failed", runs=len(moved), error=repr(error))
+            await self._take_back([flight.run.id for flight in moved])
+            return []
+        return [flight for flight in moved if flight.run.id in matched]
 
-    async def _send_on(self, flight: Flight, message: str) -> None:
-        """The first candidate was not there: try the others, one after the other."""
-        taken = flight.candidates[0]
-        for candidate in flight.candidates[1:]:
+    def _next(self, flight: Flight, message: str, took_s: float) -> Flight | None:
+        """The run on its way to the next candidate; None, and it fails, if there is none."""
+        for at, candidate in enumerate(flight.candidates[1:], 1):
             passed_over = self._passed_over(flight, candidate)
-            if passed_over is not None:
-                message += passed_over
-                continue
-            if not await self._redirect(flight, taken, candidate):
-                return
-            taken = candidate
-            if self._may_be_dead(flight) and not await self._still_owns(flight):
-                return
-            request = trigger_request(flight.run, flight.job, candidate.instance_id)
-            answer = await self._client.run(candidate.address, flight.app_name, request)
-            message += self._context.messages.asked(candidate.address, answer)
-            if answer.kind not in _NOT_THERE:
-                self._writer.add(self._outcome(flight, candidate, answer, _bounded(message)))
-                return
-            self._book.mark_unreachable(candidate.address)
+            if passed_over is None:
+                return msgspec.structs.replace(
+                    flight,
+                    candidates=flight.candidates[at:],
+                    heading=message,
+                    asked_s=flight.asked_s + took_s,
+                    redirected=True,
+                )
+            message += passed_over
         self.fail(flight.run, message + self._context.messages.none_reached())
+        return None
+
+    async def _take_back(self, run_ids: Sequence[RunId]) -> None:
+        """Make runs of which nothing was written pending again, when the database lets us; the feeder brings them.
+
+        They are held until then: else they would count as sent, and without an answer as lost.
+        """
+        failures = 0
+        while True:
+            try:
+                await self._context.database.write(run_log.take_back, self._context.node.id, run_ids)
+            except UnknownCommitError:
+                # Once more could take back what has taken off anew.
+                return
+            except Exception as error:  # noqa: BLE001 - it is away, or refuses: again
+                failures += 1
+                log.warning("dispatcher.take_back_failed", runs=len(run_ids), error=repr(error))
+                await self._context.clock.wait(self._backoff.delay_s(failures))
+            else:
+                return
 
     def _passed_over(self, flight: Flight, candidate: Candidate) -> str | None:
         """Why a candidate is not asked at all, if it is not: what has left or was just out of reach is the next's."""
@@ -139,22 +186,20 @@ class Dispatcher:
         """End a run that took off and is not sent anywhere."""
         self._writer.add(Unsent(run.id, self._context.clock.now(), 500, outcome, _bounded(message)))
 
-    def _may_be_dead(self, flight: Flight) -> bool:
-        """Whether this process may have been frozen since the take-off, and the run adopted by another node."""
-        return not self._context.node.is_fresh or flight.owner != self._context.node.id
+    async def _is_mine(self, flight: Flight) -> bool:
+        """Asked before a byte is written: whether the run is still this node's.
 
-    async def _still_owns(self, flight: Flight) -> bool:
-        """Asked before a byte is written: beat, and see whether the run is still being sent by who took it off."""
-        await self._context.node.confirm()
-        if await self._context.database.read(run_log.is_sending, flight.owner, flight.run.id):
+        If this process may have been frozen since the take-off, another one may have adopted the run: beat, and see
+        whether it is still being sent by who took it off.
+        """
+        context = self._context
+        if context.node.is_fresh and flight.owner == context.node.id:
+            return True
+        await context.node.confirm()
+        if await context.database.read(run_log.is_sending, flight.owner, flight.run.id):
             return True
         log.warning("dispatcher.run_not_mine_any_more", run_id=flight.run.id, node=flight.owner)
         return False
-
-    async def _redirect(self, flight: Flight, before: Candidate, candidate: Candidate) -> bool:
-        return await self._context.database.write(
-            run_log.redirect, self._context.node.id, flight.take_off(candidate), before.address
-        )
 
     def _outcome(self, flight: Flight, candidate: Candidate, answer: Answer, message: str) -> RunWrite:
         run_id, now_ms = flight.run.id, self._context.clock.now()

@@ -11,8 +11,8 @@ from jobwheel.admin.engine.address_slots import AddressSlots
 from jobwheel.admin.engine.addresses import AddressBook
 from jobwheel.admin.engine.askers import Askers
 from jobwheel.admin.engine.context import EngineContext
-from jobwheel.admin.engine.departures import Answers, Departures, RouteFinder
-from jobwheel.admin.engine.dispatcher import Dispatcher, Flight
+from jobwheel.admin.engine.departures import Answers, Broadcast, Departures, RouteFinder
+from jobwheel.admin.engine.dispatcher import Dispatcher, Flight, Sent
 from jobwheel.admin.engine.executor_client import ExecutorClient
 from jobwheel.admin.engine.lanes import Lane, SlowJobs
 from jobwheel.admin.engine.routing import Routers
@@ -52,7 +52,7 @@ class Launcher(Service):
         self._forget = forget
         self.lanes = (Lane("fast", context.limits.fast_lane), Lane("slow", context.limits.slow_lane))
         self._finder = RouteFinder(context, book, routers)
-        self._askers = Askers(client, book, routers, self._finder, context.clock, self._on_answered)
+        self._askers = Askers(client, book, routers, self._finder, context, self._on_answered)
         self._answers: dict[RunId, Answers] = {}
         self._slow_jobs = SlowJobs()
         self._slots = AddressSlots(context.limits.address_limit, context.limits.wheel_capacity // 2)
@@ -82,14 +82,21 @@ class Launcher(Service):
 
     def submit(self, due: Sequence[PendingRun]) -> None:
         """Runs came due: put each into its job's lane."""
-        now_ms = self.clock.now()
+        for lane, of_lane in self._by_lane(due):
+            lane.put(of_lane)
+
+    def _call(self, runs: Sequence[PendingRun]) -> None:
+        """It is the turn of runs that were parked: they are next in their jobs' lanes."""
+        for lane, of_lane in self._by_lane(runs):
+            lane.put_first(of_lane)
+
+    def _by_lane(self, runs: Sequence[PendingRun]) -> Iterable[tuple[Lane, Sequence[PendingRun]]]:
         fast, slow = self.lanes
-        slow_runs = [run for run in due if self._slow_jobs.is_slow(run.job_id, now_ms)]
+        now_ms = self.clock.now()
+        slow_runs = [run for run in runs if self._slow_jobs.is_slow(run.job_id, now_ms)]
         if not slow_runs:
-            fast.put(due)
-            return
-        slow.put(slow_runs)
-        fast.put([run for run in due if not self._slow_jobs.is_slow(run.job_id, now_ms)])
+            return ((fast, runs),)
+        return ((slow, slow_runs), (fast, [run for run in runs if not self._slow_jobs.is_slow(run.job_id, now_ms)]))
 
     def forget_waiting(self) -> None:
         """This node was declared dead: what waits here is another one's now."""
@@ -110,10 +117,10 @@ class Launcher(Service):
         A take-off under way is brought to its end: what it commits as being sent is sent. What has not been on the wire
         when the time is up is pending again, for the next start.
         """
-        await self._askers.stop()
         for lane in self.lanes:
             async with self._taking_off[lane.name]:
                 await self.cancel(f"pump.{lane.name}")
+        await self._askers.stop()
         unsent = await self._senders.stop(_STOP_WAIT_S)
         if unsent:
             await self._context.database.write(run_log.take_back, self._context.node.id, unsent)
@@ -132,7 +139,7 @@ class Launcher(Service):
         batch = lane.take(_MOST_IN_TAKE_OFF)
         try:
             await self._launch(lane, batch)
-            lane.put_first(self._slots.stranded())
+            self._call(self._slots.stranded())
         except Exception as error:  # noqa: BLE001 - the runs are pending still, and are next when it works again
             log.warning("launcher.take_off_failed", lane=lane.name, runs=len(batch), error=repr(error))
             return False
@@ -145,18 +152,21 @@ class Launcher(Service):
         try:
             jobs = await context.database.read(runs.load_dispatch_jobs, list({run.job_id for run in batch}))
             departures = self._route(lane, batch, jobs)
+            leaving = departures.runs()
             taken = TakenOff(set())
-            if departures.runs():
+            if leaving:
                 told = departures.batch()
                 taken = await context.database.write(take_off, context.zone, context.node.id, self.clock.now(), told)
-        except Exception:
+        except BaseException:
+            # Also a cancellation that nobody asked for, from something that was waited for.
             lane.put_first(departures.runs())
             for address in departures.addresses():
-                self._give_back(lane, address, 1)
+                self._give_back(address, 1)
             raise
-        self._forget(run.id for run in departures.runs())
-        for run_id in self._answers.keys() & {run.id for run in departures.runs()}:
-            del self._answers[run_id]
+        self._forget([run.id for run in leaving])
+        if self._answers:
+            for run in leaving:
+                self._answers.pop(run.id, None)
         self._start(lane, departures, taken)
 
     def _route(self, lane: Lane, batch: Sequence[PendingRun], jobs: Mapping[JobId, DispatchJob]) -> Departures:
@@ -171,9 +181,7 @@ class Launcher(Service):
             self._askers.add(lane, run, job)
         found.flights = [flight for flight in found.flights if self._has_slot(flight)]
         self._slots.release_called(batch)
-        for broadcast in found.broadcasts:
-            for candidate in (broadcast.flight.candidates[0], *broadcast.others):
-                self._slots.take_more(candidate.address)
+        found.broadcasts = [broadcast for broadcast in found.broadcasts if self._has_slots(broadcast)]
         return found
 
     def _has_slot(self, flight: Flight) -> bool:
@@ -183,11 +191,25 @@ class Launcher(Service):
         if self._slots.has_place(address):
             self._slots.park(address, flight.run)
             return False
-        # Out of the memory, where it would take everybody's room. It is pending, and the feeder brings it.
+        self._leave_to_feeder(flight, address)
+        return False
+
+    def _has_slots(self, broadcast: Broadcast) -> bool:
+        """All runs of a broadcast go together, slots or not; within bounds."""
+        addresses = [broadcast.flight.candidates[0].address, *(candidate.address for candidate in broadcast.others)]
+        full = next((address for address in addresses if self._slots.is_overbooked(address)), None)
+        if full is not None:
+            self._leave_to_feeder(broadcast.flight, full)
+            return False
+        for address in addresses:
+            self._slots.take_more(address)
+        return True
+
+    def _leave_to_feeder(self, flight: Flight, address: str) -> None:
+        """Out of the memory, where it would take everybody's room: it is pending, and the feeder brings it."""
         self._put_off[flight.job.id] = address
         self._answers.pop(flight.run.id, None)
         self._forget([flight.run.id])
-        return False
 
     def _start(self, lane: Lane, departures: Departures, taken: TakenOff) -> None:
         for each in departures.grounded:
@@ -199,7 +221,7 @@ class Launcher(Service):
             if made is None:
                 flights.append(broadcast.flight)
                 for candidate in broadcast.others:
-                    self._give_back(lane, candidate.address, 1)
+                    self._give_back(candidate.address, 1)
             else:
                 flights += broadcast.flights(made)
         shards = {run.id for made in taken.shards.values() for run in made}
@@ -212,20 +234,27 @@ class Launcher(Service):
             if run_id in taken.matched:
                 message = flight.heading + self._context.messages.over_limit(flight.job.run_limit or 0)
                 self._dispatcher.fail(flight.run, message, Outcome.DISCARDED)
-            self._give_back(lane, flight.candidates[0].address, 1)
+            self._give_back(flight.candidates[0].address, 1)
         self._senders.add(lane, flying)
 
     def _on_answered(self, lane: Lane, run: PendingRun, answers: Answers) -> None:
+        if not answers.chosen.candidates:
+            # It will be sent nowhere; what the questions took counts all the same.
+            self._slow_jobs.note(run.job_id, answers.took_s, self.clock.now())
         self._answers[run.id] = answers
         lane.put_first([run])
 
-    def _on_landed(self, lane: Lane, address: str, flights: Sequence[Flight], took_s: float, *, answered: bool) -> None:
-        if not answered:
+    def _on_landed(self, address: str, flights: Sequence[Flight], took_s: float, sent: Sent) -> None:
+        if not sent.answered:
             self._slots.slow_down(address)
+        onward = {flight.run.id for flight in sent.onward}
+        for flight in sent.onward:
+            self._slots.take_more(flight.candidates[0].address)
         now_ms = self.clock.now()
         for flight in flights:
-            self._slow_jobs.note(flight.job.id, flight.asked_s + took_s, now_ms)
-        self._give_back(lane, address, len(flights))
+            if flight.run.id not in onward:
+                self._slow_jobs.note(flight.job.id, flight.asked_s + took_s, now_ms)
+        self._give_back(address, len(flights))
 
-    def _give_back(self, lane: Lane, address: str, count: int) -> None:
-        lane.put_first(self._slots.give_back(address, count, self.clock.monotonic()))
+    def _give_back(self, address: str, count: int) -> None:
+        self._call(self._slots.give_back(address, count, self.clock.monotonic()))

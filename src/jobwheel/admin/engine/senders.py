@@ -1,4 +1,4 @@
-"""The wire to each address: a bounded number of requests at once, made by workers that come and go with the load."""
+"""The wire: a bounded number of requests at once, made by workers that come and go with the load."""
 
 import asyncio
 from collections import deque
@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from jobwheel.admin.domain.ids import RunId
-from jobwheel.admin.engine.dispatcher import Dispatcher, Flight
+from jobwheel.admin.engine.dispatcher import Dispatcher, Flight, Sent
+from jobwheel.admin.engine.gates import AddressGates
 from jobwheel.admin.engine.lanes import Lane
 from jobwheel.kernel.clock import Clock
 from jobwheel.kernel.logging import get_logger
@@ -20,27 +21,29 @@ _MOST_CHARACTERS = 1_000_000
 
 
 class Landed(Protocol):
-    """Told of runs whose sending is over: how long it took, and whether the address answered."""
+    """Told of runs that went to an address and have come from it: how long it took, and what came of it.
 
-    def __call__(
-        self, lane: Lane, address: str, flights: Sequence[Flight], took_s: float, *, answered: bool
-    ) -> None: ...
+    Those that go on to another address are not over yet; they have no slot there so far.
+    """
+
+    def __call__(self, address: str, flights: Sequence[Flight], took_s: float, sent: Sent) -> None: ...
 
 
 @dataclass(slots=True)
 class _Line:
-    """The runs that wait for the wire of one address, and its workers: those that have a request, and all."""
+    """The runs of a lane that wait for the wire to one address, and its workers: those with a request, and all."""
 
     address: str
-    flights: deque[tuple[Lane, Flight]] = field(default_factory=deque)
+    lane: Lane
+    flights: deque[Flight] = field(default_factory=deque)
     busy: int = 0
     workers: int = 0
 
 
 class Senders:
-    """Sends what took off, each address by itself: one that hangs holds up its own runs alone.
+    """Sends what took off, each lane and address by itself: one that hangs holds up its own runs alone.
 
-    Every request has a slot of its runs' lane.
+    Every request has a slot of its runs' lane, and one of its address.
     """
 
     def __init__(self, dispatcher: Dispatcher, limit: int, clock: Clock, landed: Landed) -> None:
@@ -48,7 +51,8 @@ class Senders:
         self._limit = limit
         self._clock = clock
         self._landed = landed
-        self._lines: dict[str, _Line] = {}
+        self._gates = AddressGates(limit)
+        self._lines: dict[tuple[str, str], _Line] = {}
         self._workers: set[asyncio.Task[None]] = set()
         self._in_flight: set[RunId] = set()
         self._stopping = False
@@ -62,15 +66,17 @@ class Senders:
 
     def add(self, lane: Lane, flights: Sequence[Flight]) -> None:
         """Runs took off: send them."""
+        lines = {}
         for flight in flights:
             address = flight.candidates[0].address
-            line = self._lines.get(address)
+            line = self._lines.get((lane.name, address))
             if line is None:
-                line = self._lines[address] = _Line(address)
-            line.flights.append((lane, flight))
+                line = self._lines[lane.name, address] = _Line(address, lane)
+            line.flights.append(flight)
+            lines[address] = line
             self._in_flight.add(flight.run.id)
-        for address in {flight.candidates[0].address for flight in flights}:
-            self._staff(self._lines[address])
+        for line in lines.values():
+            self._staff(line)
 
     async def stop(self, within_s: float) -> list[RunId]:
         """Let what is on the wire land, for so long; return the runs of which nothing was written."""
@@ -81,7 +87,7 @@ class Senders:
         for worker in workers:
             worker.cancel()
         await asyncio.gather(*workers, return_exceptions=True)
-        unsent = [flight.run.id for line in self._lines.values() for _, flight in line.flights]
+        unsent = [flight.run.id for line in self._lines.values() for flight in line.flights]
         self._lines.clear()
         self._in_flight.clear()
         self._stopping = False
@@ -89,7 +95,7 @@ class Senders:
 
     def _staff(self, line: _Line) -> None:
         """As many workers as there may be requests at once."""
-        in_request = _MOST_IN_REQUEST if line.flights[0][1].candidates[0].batch else 1
+        in_request = _MOST_IN_REQUEST if line.flights[0].candidates[0].batch else 1
         wanted = min(self._limit, line.busy - (-len(line.flights) // in_request))
         while line.workers < wanted:
             line.workers += 1
@@ -100,49 +106,54 @@ class Senders:
     async def _work(self, line: _Line) -> None:
         try:
             while line.flights and not self._stopping:
-                lane = line.flights[0][0]
-                async with lane:
-                    flights = self._next_request(line, lane)
-                    if flights:
-                        line.busy += 1
-                        await self._send(line.address, lane, flights)
-                        line.busy -= 1
+                # The lane first: who waits for a slot of a full lane keeps nobody of the other one from the address.
+                async with line.lane:
+                    await self._gates.enter(line.address)
+                    try:
+                        await self._send_next(line)
+                    finally:
+                        self._gates.leave(line.address)
         finally:
             line.workers -= 1
             if not line.workers and not line.flights:
-                self._lines.pop(line.address, None)
+                self._lines.pop((line.lane.name, line.address), None)
 
-    async def _send(self, address: str, lane: Lane, flights: Sequence[Flight]) -> None:
-        answered, began_s = True, self._clock.monotonic()
+    async def _send_next(self, line: _Line) -> None:
+        if self._stopping or not line.flights:
+            # Others took them while the slots were waited for.
+            return
+        flights = _together(line.flights)
+        line.busy += 1
         try:
-            answered = await self._dispatcher.send(flights)
+            await self._send(line, flights)
+        finally:
+            line.busy -= 1
+
+    async def _send(self, line: _Line, flights: Sequence[Flight]) -> None:
+        began_s = self._clock.monotonic()
+        sent = Sent(answered=True)
+        try:
+            sent = await self._dispatcher.send(flights)
         except Exception:
             # The rows stay "sending" and are found by recovery, which treats them as unconfirmed.
-            log.exception("senders.send_failed", address=address, run_id=flights[0].run.id, runs=len(flights))
+            log.exception("senders.send_failed", address=line.address, run_id=flights[0].run.id, runs=len(flights))
         finally:
             self._in_flight.difference_update([flight.run.id for flight in flights])
-            took_s = self._clock.monotonic() - began_s
-            self._landed(lane, address, flights, took_s, answered=answered)
-
-    def _next_request(self, line: _Line, lane: Lane) -> list[Flight]:
-        """The runs that go together in the next request; none if others took them while the slot was waited for."""
-        if self._stopping or not line.flights or line.flights[0][0] is not lane:
-            return []
-        return _together(line, lane)
+            self._landed(line.address, flights, self._clock.monotonic() - began_s, sent)
+            if sent.onward:
+                self.add(line.lane, sent.onward)
 
 
-def _together(line: _Line, lane: Lane) -> list[Flight]:
-    """One run, or what an address that takes batches has waiting."""
-    first = line.flights.popleft()[1]
+def _together(waiting: deque[Flight]) -> list[Flight]:
+    """The runs that go in the next request: one, or what an address that takes batches has waiting."""
+    first = waiting.popleft()
     flights = [first]
     if not first.candidates[0].batch:
         return flights
     room = _MOST_CHARACTERS - len(first.run.parameter)
-    while line.flights and len(flights) < _MOST_IN_REQUEST:
-        of_lane, flight = line.flights[0]
-        room -= len(flight.run.parameter)
-        if of_lane is not lane or flight.app_name != first.app_name or room < 0:
+    while waiting and len(flights) < _MOST_IN_REQUEST:
+        room -= len(waiting[0].run.parameter)
+        if waiting[0].app_name != first.app_name or room < 0:
             break
-        line.flights.popleft()
-        flights.append(flight)
+        flights.append(waiting.popleft())
     return flights

@@ -20,9 +20,12 @@ def take_off(connection: Connection, node_id: NodeId, sent_ms: int, runs: Sequen
     return statements(connection).take_off(connection, node_id, sent_ms, runs)
 
 
-def redirect(connection: Connection, node_id: NodeId, run: TakeOff, from_address: str) -> bool:
-    """Give a run being sent the next candidate's address; only if this is True may it be sent there."""
-    return statements(connection).redirect(connection, node_id, run, from_address)
+def redirect(connection: Connection, node_id: NodeId, moves: Sequence[tuple[TakeOff, str]]) -> set[RunId]:
+    """Give runs being sent other addresses than those that they had; only what is returned may be sent there."""
+    hot = statements(connection)
+    # In the order of their ids: see the lock order of `storage.md`.
+    ordered = sorted(moves, key=lambda move: move[0].run_id)
+    return {run.run_id for run, before in ordered if hot.redirect(connection, node_id, run, before)}
 
 
 def take_back(connection: Connection, node_id: NodeId, run_ids: Sequence[RunId]) -> int:
