@@ -78,10 +78,8 @@ class ExecutorClient:
                 reply = await self._post(address, RUN_PATH[other], app_name, body)
                 if not _unknown_path(reply, RUN_PATH[other]):
                     self._learn(address, other)
-        except UnreachableError as error:
-            return Answer(AnswerKind.UNREACHABLE, 500, error.reason)
-        except UncertainError as error:
-            return Answer(AnswerKind.UNCONFIRMED, 500, error.reason)
+        except (UnreachableError, UncertainError) as error:
+            return _without_reply(error)
         return _answer(reply)
 
     async def run_batch(self, address: str, app_name: str, requests: Sequence[TriggerRequest]) -> list[Answer]:
@@ -105,13 +103,10 @@ class ExecutorClient:
         began_s = self._wire.clock.monotonic()
         try:
             reply = await self._post(address, BATCH_PATH, app_name, body)
-        except UnreachableError as error:
-            return _all(requests, Answer(AnswerKind.UNREACHABLE, 500, error.reason))
-        except UncertainError as error:
-            return _all(requests, Answer(AnswerKind.UNCONFIRMED, 500, error.reason))
-        if _knows_no_batches(reply):
-            return await self._run_singly(address, app_name, requests, began_s + self._timeout_s)
-        return _batch_answers(reply, requests)
+        except (UnreachableError, UncertainError) as error:
+            return _all(requests, _without_reply(error))
+        answers = _batch_answers(reply, requests)
+        return answers or await self._run_singly(address, app_name, requests, began_s + self._timeout_s)
 
     async def _run_singly(
         self, address: str, app_name: str, requests: Sequence[TriggerRequest], until_s: float
@@ -153,10 +148,8 @@ class ExecutorClient:
     async def _probe(self, address: str, path: str, app_name: str, body: bytes) -> Answer:
         try:
             reply = await self._post(address, path, app_name, body)
-        except UnreachableError as error:
-            return Answer(AnswerKind.UNREACHABLE, 500, error.reason)
-        except UncertainError as error:
-            return Answer(AnswerKind.UNCONFIRMED, 500, error.reason)
+        except (UnreachableError, UncertainError) as error:
+            return _without_reply(error)
         if _unknown_path(reply, path):
             return Answer(AnswerKind.UNCONFIRMED, 500, f"HTTP {reply.status}: it does not know {path}")
         return _answer(reply)
@@ -189,15 +182,9 @@ def _unknown_path(reply: WireReply, path: str) -> bool:
     return f"uri-mapping({path}) not found".encode() in reply.body
 
 
-def _knows_no_batches(reply: WireReply) -> bool:
-    if reply.status in (404, 405):
-        return True
-    try:
-        envelope = decode_envelope(reply.body)
-    except MalformedMessageError:
-        return False
-    # In the reply's own message alone: what it carries may quote anything, and then runs were taken.
-    return not envelope.ok and f"uri-mapping({BATCH_PATH}) not found" in (envelope.msg or "")
+def _without_reply(error: UnreachableError | UncertainError) -> Answer:
+    kind = AnswerKind.UNREACHABLE if isinstance(error, UnreachableError) else AnswerKind.UNCONFIRMED
+    return Answer(kind, 500, error.reason)
 
 
 def _all(requests: Sequence[TriggerRequest], answer: Answer) -> list[Answer]:
@@ -205,13 +192,18 @@ def _all(requests: Sequence[TriggerRequest], answer: Answer) -> list[Answer]:
 
 
 def _batch_answers(reply: WireReply, requests: Sequence[TriggerRequest]) -> list[Answer]:
+    """What became of each run; nothing if the executor knows no batches, and has taken none of them."""
+    if reply.status in (404, 405):
+        return []
     if reply.status in _GATEWAY_STATUSES:
         return _all(requests, _of_a_proxy(reply))
     try:
         envelope = decode_envelope(reply.body)
         if not envelope.ok:
+            # In the reply's own message alone: what it carries may quote anything, and then runs were taken.
+            unknown = f"uri-mapping({BATCH_PATH}) not found" in (envelope.msg or "")
             # Refused as a whole: an executor of ours has taken none of them.
-            return _all(requests, _of_envelope(envelope))
+            return [] if unknown else _all(requests, _of_envelope(envelope))
         items = decode_batch_reply(envelope, len(requests))
     except MalformedMessageError as error:
         return _all(requests, _unreadable(reply, error))
