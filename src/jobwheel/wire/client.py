@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from jobwheel.kernel.clock import Clock
 from jobwheel.kernel.service import Service
 from jobwheel.wire.client_connection import ClientConnection, WireReply
-from jobwheel.wire.client_request import Target, join_url, parse_target, request_bytes
+from jobwheel.wire.client_request import join_url, parse_target, request_bytes, request_head
 from jobwheel.wire.errors import UncertainError, UnreachableError
 
 __all__ = ["UncertainError", "UnreachableError", "WireClient", "WireReply", "join_url"]
 
 _SWEEP_S = 0.05
-_MAX_TARGETS = 10_000
+_MOST_HEADS = 10_000
 
 Origin = tuple[str, str, int]
 
@@ -46,7 +46,7 @@ class WireClient(Service):
         self._connect_timeout_s = connect_timeout_s
         self._idle_s = idle_s
         self._ssl_context = ssl_context
-        self._targets: dict[str, Target] = {}
+        self._heads: dict[tuple[object, ...], tuple[Origin, bytes]] = {}
         self._idle: dict[Origin, list[ClientConnection]] = {}
         self._busy: set[ClientConnection] = set()
         self._open: set[ClientConnection] = set()
@@ -74,10 +74,10 @@ class WireClient(Service):
             UnreachableError: no byte of the request was written: the peer cannot have seen it.
             UncertainError: at least the first byte was written, and no readable reply came within `timeout_s`.
         """
-        target = self._target(url)
-        request = request_bytes(url, target, headers, body)
+        origin, head = self._head(url, headers)
+        request = request_bytes(head, body)
         self._check_accepting(url)
-        connection = self._take_idle(target.origin) or await self._connect(url, target.origin)
+        connection = self._take_idle(origin) or await self._connect(url, origin)
         connection.deadline = self.clock.monotonic() + timeout_s
         waiter = connection.send(url, request)
         self._busy.add(connection)
@@ -90,7 +90,7 @@ class WireClient(Service):
         finally:
             self._busy.discard(connection)
         if connection.reusable:
-            self._keep(target.origin, connection)
+            self._keep(origin, connection)
         return reply
 
     async def on_start(self) -> None:
@@ -106,14 +106,16 @@ class WireClient(Service):
             self._none_open.clear()
             await self.clock.wait(1.0, self._none_open)
 
-    def _target(self, url: str) -> Target:
-        target = self._targets.get(url)
-        if target is None:
+    def _head(self, url: str, headers: Mapping[str, str]) -> tuple[Origin, bytes]:
+        """Whom the request goes to, and its head, checked and put together once for all requests that share it."""
+        key = (url, *headers.items())
+        found = self._heads.get(key)
+        if found is None:
             target = parse_target(url)
-            if len(self._targets) >= _MAX_TARGETS:
-                self._targets.clear()
-            self._targets[url] = target
-        return target
+            if len(self._heads) >= _MOST_HEADS:
+                self._heads.clear()
+            found = self._heads[key] = (target.origin, request_head(url, target, headers))
+        return found
 
     def _take_idle(self, origin: Origin) -> ClientConnection | None:
         """The connection used last that is still good; the others on the way are closed."""

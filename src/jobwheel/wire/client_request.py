@@ -51,8 +51,8 @@ def parse_target(url: str) -> Target:
     return Target((parts.scheme, host, port or default_port), _head(parts, host, port or default_port))
 
 
-def request_bytes(url: str, target: Target, headers: Mapping[str, str], body: bytes) -> bytes:
-    """A whole POST request.
+def request_head(url: str, target: Target, headers: Mapping[str, str]) -> bytes:
+    """A POST request up to the length of its body, which `request_bytes` adds: the same for all requests like it.
 
     Raises:
         UnreachableError: a header's name or value cannot be sent. The message does not show the value: it may be a
@@ -65,8 +65,13 @@ def request_bytes(url: str, target: Target, headers: Mapping[str, str], body: by
         if not _HEADER_VALUE.fullmatch(value):
             raise UnreachableError(url, f"the header {name!r} cannot be sent: its value holds a forbidden character")
         lines.append(f"{name}: {value}\r\n")
-    lines.append(f"Content-Length: {len(body)}\r\n\r\n")
-    return "".join(lines).encode("latin-1") + body
+    lines.append("Content-Length: ")
+    return "".join(lines).encode("latin-1")
+
+
+def request_bytes(head: bytes, body: bytes) -> bytes:
+    """A whole request."""
+    return b"%b%d\r\n\r\n%b" % (head, len(body), body)
 
 
 def join_url(root: str, path: str) -> str:

@@ -19,7 +19,7 @@ from sqlalchemy.sql.selectable import FromClause
 
 from jobwheel.admin.store.database_base import Database, parsed_url
 from jobwheel.admin.store.errors import DatabaseInUseError, DatabaseUnusableError, DatabaseUrlError
-from jobwheel.admin.store.sqlite_writer import SqliteWriter
+from jobwheel.admin.store.sqlite_writer import SqliteWriter, dbapi_connection
 from jobwheel.kernel.clock import Clock
 
 Arguments = ParamSpec("Arguments")
@@ -52,9 +52,9 @@ class SqliteDatabase(Database):
         self.path = sqlite_path(url)
         self._exclusive = exclusive
         self._lock_file: int | None = None
-        self._writer = SqliteWriter(lambda: open_engine(self.path), _with_retries)
+        self._writer = SqliteWriter(lambda: Transactions(open_engine(self.path)))
         self._readers: ThreadPoolExecutor | None = None
-        self._read_engines: queue.SimpleQueue[Engine] = queue.SimpleQueue()
+        self._reading: queue.SimpleQueue[Transactions] = queue.SimpleQueue()
         self._clock_origin_ms = clock.now() - clock.monotonic() * 1000
 
     @property
@@ -94,11 +94,11 @@ class SqliteDatabase(Database):
         assert self._readers is not None, "the database is not started"
 
         def transaction() -> Answer:
-            engine = self._read_engines.get()
+            transactions = self._reading.get()
             try:
-                return _with_retries(engine, lambda connection: work(connection, *args, **kwargs))
+                return transactions.run(lambda connection: work(connection, *args, **kwargs))
             finally:
-                self._read_engines.put(engine)
+                self._reading.put(transactions)
 
         try:
             return await asyncio.get_running_loop().run_in_executor(self._readers, transaction)
@@ -117,15 +117,16 @@ class SqliteDatabase(Database):
         await self._writer.start()
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="jobwheel-reader")
         for _ in range(_READERS):
-            self._read_engines.put(await loop.run_in_executor(self._readers, open_reader, self.path))
+            engine = await loop.run_in_executor(self._readers, open_reader, self.path)
+            self._reading.put(Transactions(engine))
 
     async def on_stop(self) -> None:
         # The writer closes last: then its close puts the write-ahead log into the file, which a reader's cannot.
         if self._readers is not None:
             self._readers.shutdown(wait=True)
             self._readers = None
-        while not self._read_engines.empty():
-            self._read_engines.get().dispose()
+        while not self._reading.empty():
+            self._reading.get().close()
         await self._writer.stop()
         if self._lock_file is not None:
             os.close(self._lock_file)
@@ -169,7 +170,7 @@ def open_engine(path: Path) -> Engine:
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
         # The default mode lets two writers read the same row first and both change it.
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        dbapi_connection(connection).execute("BEGIN IMMEDIATE")
 
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -194,7 +195,7 @@ def open_reader(path: Path) -> Engine:
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
-        connection.exec_driver_sql("BEGIN")
+        dbapi_connection(connection).execute("BEGIN")
 
     return engine
 
@@ -216,21 +217,45 @@ def _engine(path: Path, mode: str) -> Engine:
     return engine
 
 
-def _with_retries(engine: Engine, work: Callable[[Connection], Answer]) -> Answer:
-    for _ in range(_CONFLICT_TRIES - 1):
+class Transactions:
+    """An engine's one connection, and the transactions on it: one after the other, whichever thread comes.
+
+    It is kept from one transaction to the next: to take it out of the pool and to put it back costs more than a small
+    transaction does.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._connection = engine.connect()
+
+    def run(self, work: Callable[[Connection], Answer]) -> Answer:
+        """Run `work` in a transaction, again if another process (a tool, a backup) was in the way for long."""
+        for _ in range(_CONFLICT_TRIES - 1):
+            try:
+                return self._run_once(work)
+            except (OperationalError, sqlite3.OperationalError) as error:
+                if not _is_busy(error):
+                    raise
+        return self._run_once(work)
+
+    def close(self) -> None:
+        """Close the database."""
+        self._connection.close()
+        self._engine.dispose()
+
+    def _run_once(self, work: Callable[[Connection], Answer]) -> Answer:
         try:
-            with engine.begin() as connection:
-                return work(connection)
-        except OperationalError as error:
-            # Another process (a tool, a backup) holds the lock for longer than the busy time-out.
-            if not _is_busy(error):
-                raise
-    with engine.begin() as connection:
-        return work(connection)
+            with self._connection.begin():
+                return work(self._connection)
+        except BaseException:
+            # In whatever state it is: the next transaction begins on a fresh one.
+            self._connection.close()
+            self._connection = self._engine.connect()
+            raise
 
 
-def _is_busy(error: OperationalError) -> bool:
-    code = getattr(error.orig, "sqlite_errorcode", None)
+def _is_busy(error: OperationalError | sqlite3.OperationalError) -> bool:
+    code = getattr(getattr(error, "orig", error), "sqlite_errorcode", None)
     return code is not None and code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 

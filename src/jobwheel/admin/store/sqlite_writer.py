@@ -2,12 +2,13 @@
 
 import asyncio
 import queue
+import sqlite3
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, cast
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection
 
 from jobwheel.kernel.logging import get_logger
 
@@ -27,6 +28,14 @@ class _Work:
     error: BaseException | None = None
 
 
+class Transactions(Protocol):
+    """Runs functions on a connection, each in one transaction."""
+
+    def run(self, work: Callable[[Connection], None]) -> None: ...
+
+    def close(self) -> None: ...
+
+
 class SqliteWriter:
     """Runs transactions one after the other; those that wait together share a commit.
 
@@ -34,17 +43,11 @@ class SqliteWriter:
     fails, it alone is undone. None is reported done before the commit.
 
     Args:
-        open_engine: opens the connection; called in the thread.
-        transact: runs a function in one transaction of the engine, again if another process was in the way.
+        open_database: opens the connection; called in the thread.
     """
 
-    def __init__(
-        self,
-        open_engine: Callable[[], Engine],
-        transact: Callable[[Engine, Callable[[Connection], None]], None],
-    ) -> None:
-        self._open_engine = open_engine
-        self._transact = transact
+    def __init__(self, open_database: Callable[[], Transactions]) -> None:
+        self._open_database = open_database
         self._queue: queue.SimpleQueue[_Work | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
 
@@ -84,22 +87,22 @@ class SqliteWriter:
 
     def _main(self, loop: asyncio.AbstractEventLoop, opened: "asyncio.Future[None]") -> None:
         try:
-            engine = self._open_engine()
+            database = self._open_database()
         except Exception as error:  # noqa: BLE001 - whoever starts the database is told
             loop.call_soon_threadsafe(_resolve, opened, None, error)
             return
         loop.call_soon_threadsafe(_resolve, opened, None, None)
         try:
-            while self._next_commit(engine):
+            while self._next_commit(database):
                 pass
         finally:
-            engine.dispose()
+            database.close()
 
-    def _next_commit(self, engine: Engine) -> bool:
+    def _next_commit(self, database: Transactions) -> bool:
         works, more = self._take()
         if works:
             try:
-                self._transact(engine, lambda connection: _run_all(connection, works))
+                database.run(lambda connection: _run_all(connection, works))
             except Exception as error:  # noqa: BLE001 - whoever waits is told; the next commit may work
                 for work in works:
                     work.error = work.error or error
@@ -125,15 +128,21 @@ def _run_all(connection: Connection, works: Sequence[_Work]) -> None:
         works[0].error = None
         works[0].answer = works[0].run(connection)
         return
+    execute = dbapi_connection(connection).execute
     for work in works:
         work.error = None
-        connection.exec_driver_sql("SAVEPOINT shared")
+        execute("SAVEPOINT shared")
         try:
             work.answer = work.run(connection)
         except Exception as error:  # noqa: BLE001 - this one is undone and told; the others go on
             work.error = error
-            connection.exec_driver_sql("ROLLBACK TO shared")
-        connection.exec_driver_sql("RELEASE shared")
+            execute("ROLLBACK TO shared")
+        execute("RELEASE shared")
+
+
+def dbapi_connection(connection: Connection) -> sqlite3.Connection:
+    """The driver's own connection: what begins and ends each transaction is not worth SQLAlchemy's way there."""
+    return cast("sqlite3.Connection", connection.connection.dbapi_connection)
 
 
 def _report(works: Sequence[_Work]) -> None:
