@@ -19,9 +19,31 @@ _MOST_WRITES = 1000
 _MOST_WAIT_S = 0.003
 
 
+class _Receipt:
+    """What somebody waits for who gave several writes: one word when the last of them is written, or could not be."""
+
+    __slots__ = ("_error", "_open", "done")
+
+    def __init__(self, count: int) -> None:
+        self._open = count
+        self._error: Exception | None = None
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def note(self, error: Exception | None = None) -> None:
+        """One of the writes is over."""
+        self._error = self._error or error
+        self._open -= 1
+        if self._open or self.done.done():
+            return
+        if self._error is None:
+            self.done.set_result(None)
+        else:
+            self.done.set_exception(self._error)
+
+
 class _Entry(msgspec.Struct, frozen=True):
     write: RunWrite
-    written: asyncio.Future[None] | None
+    receipt: _Receipt | None
 
 
 class RunLogWriter(Service):
@@ -59,13 +81,12 @@ class RunLogWriter(Service):
         Raises:
             Exception: what the database said of the first that could not be written; the others are.
         """
-        loop = asyncio.get_running_loop()
-        futures = [loop.create_future() for _ in writes]
-        for write, future in zip(writes, futures, strict=True):
-            self._buffer.add(_Entry(write, future))
-        for answer in await asyncio.gather(*futures, return_exceptions=True):
-            if isinstance(answer, BaseException):
-                raise answer
+        if not writes:
+            return
+        receipt = _Receipt(len(writes))
+        for write in writes:
+            self._buffer.add(_Entry(write, receipt))
+        await receipt.done
 
     async def on_start(self) -> None:
         await self._buffer.start()
@@ -78,8 +99,8 @@ class RunLogWriter(Service):
         writes = [entry.write for entry in entries]
         applied = await context.database.write(run_log.apply, context.zone, context.node.id, writes)
         for entry in entries:
-            if entry.written is not None and not entry.written.done():
-                entry.written.set_result(None)
+            if entry.receipt is not None:
+                entry.receipt.note()
         # Of those that matched: repeats of a result end nothing.
         context.counters.ended(each.outcome for each in applied.ended)
         if applied.rescheduled:
@@ -91,5 +112,5 @@ class RunLogWriter(Service):
         log.error(
             "run_log.write_failed", run_id=entry.write.run_id, write=type(entry.write).__name__, error=repr(error)
         )
-        if entry.written is not None and not entry.written.done():
-            entry.written.set_exception(error)
+        if entry.receipt is not None:
+            entry.receipt.note(error)
