@@ -14,9 +14,9 @@ NODE = NodeId(1)
 class Claims:
     """A claimer whose runs are caught."""
 
-    def __init__(self, store: Store, most_runs: int = 1000) -> None:
+    def __init__(self, store: Store, most_runs: int = 1000, claimed_ahead_s: float = 5.0) -> None:
         self.flown: list[PendingRun] = []
-        limits = ClaimLimits(5.0, most_runs)
+        limits = ClaimLimits(5.0, most_runs, claimed_ahead_s=claimed_ahead_s)
         self.claimer = Claimer(store.database, store.zone, store.clock, lambda: NODE, self._fly, limits)
 
     def _fly(self, runs: Sequence[PendingRun]) -> None:

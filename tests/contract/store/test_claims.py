@@ -4,6 +4,7 @@ import pytest
 from sqlalchemy import delete, insert, select
 
 from jobwheel.admin.domain.policies import AWAITING_SETTLEMENT_MS
+from jobwheel.admin.engine.claimer import claimed_ahead_s
 from jobwheel.admin.store import claims, runs
 from jobwheel.admin.store.events import list_job_events
 from jobwheel.admin.store.jobs import JobFilter, list_jobs
@@ -68,6 +69,30 @@ async def test_a_claim_writes_runs_and_moves_the_job_on(store: Store) -> None:
     assert (await store.run_row(made.flown[0].id))["owner"] == NODE
     assert await made.planned() == []
     assert await events_of(store, job_id) == []
+
+
+@pytest.mark.parametrize(("look_ahead_s", "ahead_s"), [(1, 1), (2, 2), (3, 2), (5, 2.5), (60, 30)])
+def test_a_job_is_claimed_half_the_look_ahead_before_its_time(look_ahead_s: float, ahead_s: float) -> None:
+    assert claimed_ahead_s(look_ahead_s) == ahead_s
+
+
+async def test_a_job_of_every_second_is_claimed_each_few_seconds_and_no_instant_is_late(store: Store) -> None:
+    clock = store.clock
+    assert isinstance(clock, FakeClock)
+    await store.job()
+    made = Claims(store, claimed_ahead_s=claimed_ahead_s(5.0))
+    passes = 0
+    instants: list[int] = []
+    for _ in range(20):
+        planned = await made.planned()
+        passes += bool(planned)
+        # Those of the first pass were due already.
+        assert not instants or all(instant - clock.now() >= 1000 for instant in planned)
+        instants += planned
+        await clock.advance(1.0)
+    assert instants == [SECOND_MS + 1000 * n for n in range(len(instants))]
+    assert instants[-1] > clock.now()
+    assert passes <= 8
 
 
 @pytest.mark.parametrize("most", [1, 2, 7])

@@ -21,15 +21,32 @@ log = get_logger(__name__)
 
 # Another node holds the lock for milliseconds. Whoever holds it longer fails the pass, which health and log tell.
 _LOCK_TRIES = 8
+_LEAST_AHEAD_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimLimits:
-    """How far ahead a claim looks, how many runs one transaction writes, and how many missed ones FIRE_ALL makes up."""
+    """What one transaction claims.
+
+    Attributes:
+        look_ahead_s: a job that is claimed is planned so far ahead.
+        most_runs: how many runs are written.
+        most_made_up: how many missed ones FIRE_ALL makes up.
+        claimed_ahead_s: a job is claimed so long before its next time.
+    """
 
     look_ahead_s: float = 5.0
     most_runs: int = 1000
     most_made_up: int = 100
+    claimed_ahead_s: float = 5.0
+
+
+def claimed_ahead_s(look_ahead_s: float) -> float:
+    """How long before its next time a job is claimed: half the look-ahead, but two passes at least.
+
+    So a job of every second, planned for the whole look-ahead each time, costs a claim each few seconds, not each.
+    """
+    return min(look_ahead_s, max(_LEAST_AHEAD_S, look_ahead_s / 2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +118,7 @@ class Claimer:
         now_ms = self._clock.now()
         horizon_ms = now_ms + int(self._limits.look_ahead_s * 1000)
         most = self._limits.most_runs
-        due = claims.due_jobs(connection, horizon_ms, most)
+        due = claims.due_jobs(connection, now_ms + int(self._limits.claimed_ahead_s * 1000), most)
         batch = _Batch(room=most)
         for job in due:
             if batch.room <= 0:

@@ -6,7 +6,7 @@ from typing import ClassVar
 from jobwheel.admin.domain.ids import NodeId
 from jobwheel.admin.domain.run import PendingRun
 from jobwheel.admin.engine.addresses import AddressBook
-from jobwheel.admin.engine.claimer import Claimer, ClaimLimits
+from jobwheel.admin.engine.claimer import Claimer, ClaimLimits, claimed_ahead_s
 from jobwheel.admin.engine.context import EngineContext
 from jobwheel.admin.engine.dispatcher import Dispatcher
 from jobwheel.admin.engine.executor_client import ExecutorClient
@@ -56,7 +56,9 @@ class Engine(ServiceGroup):
         dispatcher = Dispatcher(context, client, self.addresses, self.writer)
         self.wheel = TimingWheel(self._on_due, clock, context.limits.wheel_capacity)
         self.launcher = Launcher(context, client, self.addresses, self._routers, dispatcher, self.wheel.forget)
-        limits = ClaimLimits(context.limits.look_ahead_s, context.limits.claim_batch, context.limits.misfire_most)
+        given = context.limits
+        ahead_s = claimed_ahead_s(given.look_ahead_s)
+        limits = ClaimLimits(given.look_ahead_s, given.claim_batch, given.misfire_most, ahead_s)
         self._claimer = Claimer(context.database, context.zone, clock, lambda: context.node.id, self.wheel.add, limits)
         recovery = Recovery(context, self.addresses, client, self.writer, self.launcher.is_in_flight)
         self.claims = PeriodicLoop("claimer", self._claim, _PASS_EVERY_S, clock)

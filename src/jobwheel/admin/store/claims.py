@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, Integer, bindparam, func, select
 
 from jobwheel.admin.domain.ids import JobId
 from jobwheel.admin.domain.job import DueJob
@@ -28,6 +28,15 @@ _DUE_COLUMNS = (
 )
 
 
+# Made once: to make a statement costs more than to run it.
+_DUE = (
+    select(*_DUE_COLUMNS)
+    .where(job_info.c.trigger_status == 1, job_info.c.trigger_next_time <= bindparam("horizon_ms"))
+    .order_by(job_info.c.trigger_next_time, job_info.c.id)
+    .limit(bindparam("most", type_=Integer))
+)
+
+
 def lock_schedule(connection: Connection) -> None:
     """Hold the lock row that admins of either make honour until the transaction ends; make it if it is missing.
 
@@ -44,16 +53,7 @@ def wait_for_schedule(connection: Connection) -> None:
 
 def due_jobs(connection: Connection, horizon_ms: int, most: int) -> Sequence[DueJob]:
     """Running jobs whose next time is at or before the horizon, the earliest first."""
-    found = connection.execute(
-        select(*_DUE_COLUMNS)
-        .where(
-            job_info.c.trigger_status == 1,
-            job_info.c.trigger_next_time <= horizon_ms,
-        )
-        .order_by(job_info.c.trigger_next_time, job_info.c.id)
-        .limit(most)
-    )
-    rows = found.all()
+    rows = connection.execute(_DUE, {"horizon_ms": horizon_ms, "most": most}).all()
     if not rows:
         return []
     # Read after the job rows, so that what an edit has changed in both fits together. A window that ended before the

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, delete, func, select, update
+from sqlalchemy import ColumnElement, Connection, Row, bindparam, delete, func, select, update
 
 from jobwheel.admin.domain.ids import GroupId, JobId, NodeId, RunId
 from jobwheel.admin.domain.job import DispatchJob
@@ -47,6 +47,7 @@ _DISPATCH_COLUMNS = (
     job_info.c.run_limit,
     job_info.c.run_limit_overflow,
 )
+_DISPATCH_JOBS = select(*_DISPATCH_COLUMNS).where(job_info.c.id.in_(bindparam("job_ids", expanding=True)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +170,7 @@ def release_pending(connection: Connection, node_id: NodeId) -> int:
 
 def load_dispatch_jobs(connection: Connection, job_ids: Sequence[JobId]) -> dict[JobId, DispatchJob]:
     """How runs of these jobs are sent, as it stands now; jobs that are gone are not in the answer."""
-    found = connection.execute(select(*_DISPATCH_COLUMNS).where(job_info.c.id.in_(job_ids)))
-    rows: Sequence[Sequence[Any]] = found.all()
+    rows: Sequence[Sequence[Any]] = connection.execute(_DISPATCH_JOBS, {"job_ids": job_ids}).all()
     return {JobId(row[0]): DispatchJob(*row) for row in rows}
 
 
