@@ -52,6 +52,40 @@ async def test_runs_over_the_limit_are_discarded_where_the_job_says_so(live: Liv
         await executor.report(third)
 
 
+async def test_a_discarded_run_is_done_with_its_take_off(live: LiveAdmin, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with live.executor(take_and_wait, reports=False) as executor:
+        await executor.register()
+        job = await live.job(run_limit=1, run_limit_overflow="DISCARD")
+        first = await live.trigger(job)
+        await live.run_when(first, lambda run: run.phase is Phase.ACCEPTED)
+        # As if the process died after the commit.
+        monkeypatch.setattr(live.admin.engine.writer, "add", lambda write: None)
+        discarded = await live.done(await live.trigger(job))
+        assert discarded.outcome is Outcome.DISCARDED
+        assert (discarded.executor_address, discarded.handler) == (executor.address, "settle")
+        assert discarded.sent_ms == discarded.ended_ms
+        assert (discarded.trigger_message or "").startswith("type: MANUAL\n")
+        await until(lambda: live.admin.engine.collect().outcomes.get(Outcome.DISCARDED) == 1)
+        await until(lambda: not live.admin.engine.wheel.holds(discarded.id))
+        assert [asked.log_id for asked in executor.runs()] == [first]
+
+
+async def test_a_discarded_broadcast_makes_no_shards_and_keeps_no_slot(live: LiveAdmin) -> None:
+    async with (
+        live.executor(take_and_wait, reports=False) as one,
+        live.executor(take_and_wait, reports=False) as two,
+    ):
+        for executor in (one, two):
+            await executor.register()
+        job = await live.job(run_limit=1, run_limit_overflow="DISCARD", route_strategy="SHARDING_BROADCAST")
+        await live.trigger(job)
+        await until(lambda: len(one.runs()) == len(two.runs()) == 1)
+        discarded = await live.done(await live.trigger(job))
+        assert (discarded.outcome, discarded.shard) == (Outcome.DISCARDED, None)
+        assert len(await live.runs(job)) == 3
+        await until(lambda: not live.admin.engine.launcher._slots._addresses)
+
+
 async def test_a_raised_limit_calls_those_that_wait(live: LiveAdmin) -> None:
     async with live.executor(take_and_wait, reports=False) as executor:
         await executor.register()

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, case, func, select, update
 
 from jobwheel.admin.domain.ids import GroupId, JobId, NodeId, RunId
 from jobwheel.admin.domain.run import Phase, Shard, TriggerType
-from jobwheel.admin.domain.writes import Accepted, Applied, RunWrite, Settlement, TakeOff, Unconfirmed, Unsent
+from jobwheel.admin.domain.writes import Accepted, Applied, Ended, RunWrite, Settlement, TakeOff, Unconfirmed, Unsent
 from jobwheel.admin.store import limits
 from jobwheel.admin.store.dialects import statements
 from jobwheel.admin.store.tables import job_log
@@ -39,6 +39,11 @@ def take_back(connection: Connection, node_id: NodeId, run_ids: Sequence[RunId])
         )
     )
     return taken.rowcount
+
+
+def end_unsent(connection: Connection, node_id: NodeId, runs: Sequence[Unsent]) -> list[Ended]:
+    """Sending or unconfirmed → done, without a result; return those that matched."""
+    return statements(connection).end_unsent(connection, node_id, runs)
 
 
 def apply(connection: Connection, zone: InstallationZone, node_id: NodeId, writes: Sequence[RunWrite]) -> Applied:
