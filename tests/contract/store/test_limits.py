@@ -4,11 +4,14 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from jobwheel.admin.domain.ids import JobId, NodeId, RunId
-from jobwheel.admin.domain.run import Outcome, PendingRun
-from jobwheel.admin.domain.writes import MOST_MESSAGE_BYTES, Ended, Unconfirmed
-from jobwheel.admin.store.limits import Turn
-from jobwheel.admin.store.take_off import Batch, TakenOff, take_off
+from jobwheel.admin.domain.run import Outcome, PendingRun, Shard
+from jobwheel.admin.domain.writes import MOST_MESSAGE_BYTES, Ended, Settlement, Unconfirmed
+from jobwheel.admin.store import run_log, runs
+from jobwheel.admin.store.limits import WAITING, Turn, turn_of
+from jobwheel.admin.store.take_off import Batch, Broadcast, TakenOff, take_off
 from tests.support import store as rows
 from tests.support.store import NOW_MS, Store
 
@@ -17,9 +20,9 @@ OTHER = NodeId(2**40)
 
 def batch(runs: Sequence[PendingRun], discards: Mapping[RunId, str]) -> Batch:
     """These runs, all of jobs with a limit."""
-    limited = defaultdict[JobId, list[Turn]](list)
+    limited = defaultdict[JobId, dict[RunId, Turn]](dict)
     for run in runs:
-        limited[run.job_id].append((run.due_ms, run.id))
+        limited[run.job_id][run.id] = turn_of(run)
     return Batch([rows.take_off(run.id) for run in runs], limited, discards)
 
 
@@ -69,3 +72,96 @@ async def test_a_message_that_is_too_long_is_cut(store: Store) -> None:
     run = (await store.pending(node, job_id=job_id))[0]
     await leave(store, node, [run], {run.id: "账" * 40_000})
     assert len((await store.run_row(run.id))["trigger_msg"].encode()) <= MOST_MESSAGE_BYTES
+
+
+async def broadcast(store: Store, node: NodeId, job_id: JobId, total: int) -> list[PendingRun]:
+    """The shards of a broadcast that took off, and were taken back before a byte of them was sent."""
+    first = (await store.pending(node, job_id=job_id))[0]
+    shards = [
+        msgspec.structs.replace(rows.new_run(node, job_id=job_id), shard=Shard(index, total), broadcast_id=first.id)
+        for index in range(1, total)
+    ]
+    told = Broadcast(first.id, shards, [rows.take_off(first.id) for _ in shards])
+    alone = Batch([rows.take_off(first.id)], broadcasts=[told])
+    taken = await store.database.write(take_off, store.zone, node, NOW_MS, alone)
+    ids = [first.id, *(run.id for run in taken.shards[first.id])]
+    assert await store.database.write(run_log.take_back, node, ids) == total
+    return await load(store, node, ids)
+
+
+async def load(store: Store, node: NodeId, run_ids: Sequence[RunId]) -> list[PendingRun]:
+    """What the engine would hold of these, in their order."""
+    found = await store.database.read(runs.load_pending, node, run_ids)
+    return sorted(found, key=lambda run: run.id)
+
+
+async def test_shards_that_were_taken_back_take_off_as_one(store: Store) -> None:
+    node, job_id = await store.node(), await store.job(run_limit=2)
+    shards = await broadcast(store, node, job_id, 3)
+    later, last = await store.pending(node, NOW_MS + 1, NOW_MS + 2, job_id=job_id)
+    taken = await leave(store, node, [*shards, later, last])
+    assert taken.matched == {*(run.id for run in shards), later.id}
+    assert await states(store, [last]) == [("pending", WAITING)]
+
+
+async def test_no_shard_of_a_broadcast_takes_off_without_room(store: Store) -> None:
+    node, job_id = await store.node(), await store.job(run_limit=1)
+    shards = await broadcast(store, node, job_id, 3)
+    await store.sending(node, job_id)
+    assert (await leave(store, node, shards)).matched == set()
+    assert await states(store, shards) == [("pending", WAITING)] * 3
+
+
+async def test_a_shard_whose_broadcast_is_under_way_has_room(store: Store) -> None:
+    node, job_id = await store.node(), await store.job(run_limit=1)
+    shards = await broadcast(store, node, job_id, 4)
+    older = (await store.pending(node, NOW_MS - 1, job_id=job_id))[0]
+    assert (await leave(store, node, shards[:1])).matched == {shards[0].id}
+    assert (await leave(store, node, [older, *shards[1:3]])).matched == {run.id for run in shards[1:3]}
+    assert await states(store, [older]) == [("pending", WAITING)]
+    discards = {run.id: "no room\n" for run in shards}
+    assert (await leave(store, node, shards[3:], discards)).matched == {shards[3].id}
+
+
+async def test_the_shards_of_a_broadcast_are_called_as_one(store: Store) -> None:
+    node, job_id = await store.node(), await store.job(run_limit=2)
+    under_way = [await store.sending(node, job_id) for _ in range(2)]
+    shards = await broadcast(store, node, job_id, 3)
+    later, last = await store.pending(node, NOW_MS + 1, NOW_MS + 2, job_id=job_id)
+    await leave(store, node, [*shards, later, last])
+    assert (await store.apply(node, ended(under_way[0]))).called
+    assert await states(store, [*shards, later]) == [("pending", node)] * 3 + [("pending", WAITING)]
+    await store.change_job(job_id, run_limit=3)
+    assert (await leave(store, node, shards)).matched == {run.id for run in shards}
+    await store.apply(node, ended(under_way[1]))
+    assert await states(store, [later, last]) == [("pending", node)] * 2
+
+
+async def test_room_for_two_calls_a_broadcast_and_the_run_after_it(store: Store) -> None:
+    node, job_id = await store.node(), await store.job(run_limit=2)
+    under_way = [await store.sending(node, job_id) for _ in range(2)]
+    shards = await broadcast(store, node, job_id, 3)
+    later, last = await store.pending(node, NOW_MS + 1, NOW_MS + 2, job_id=job_id)
+    await leave(store, node, [*shards, later, last])
+    await store.apply(node, *(ended(run_id) for run_id in under_way))
+    assert await states(store, [*shards, later, last]) == [("pending", node)] * 4 + [("pending", WAITING)]
+
+
+async def test_a_waiting_shard_is_called_when_its_broadcast_is_under_way(store: Store) -> None:
+    node, job_id = await store.node(), await store.job(run_limit=1)
+    under_way = await store.sending(node, job_id)
+    shards = await broadcast(store, node, job_id, 3)
+    older = (await store.pending(node, NOW_MS - 1, job_id=job_id))[0]
+    await leave(store, node, [older, shards[2]])
+    await store.apply(node, ended(under_way))
+    assert await states(store, [older, shards[2]]) == [("pending", node), ("pending", WAITING)]
+    # The two that did not wait are there first.
+    await leave(store, node, shards[:2])
+    assert await states(store, shards) == [("sending", node)] * 2 + [("pending", WAITING)]
+    assert (await store.apply(node, ended(shards[0].id))).called
+    assert await states(store, [shards[2]]) == [("pending", node)]
+    assert (await leave(store, node, [older, shards[2]])).matched == {shards[2].id}
+
+
+def ended(run_id: RunId) -> Settlement:
+    return Settlement(run_id, NOW_MS + 50, 200, Outcome.SUCCEEDED, "")

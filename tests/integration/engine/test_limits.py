@@ -4,10 +4,15 @@ import asyncio
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
+from sqlalchemy import update
 
-from jobwheel.admin.domain.run import Outcome, Phase
-from tests.support.live_admin import LiveAdmin, seen, until
+from jobwheel.admin.domain.run import Outcome, Phase, Shard
+from jobwheel.admin.store import Connection, runs
+from jobwheel.admin.store.tables import job_log
+from tests.support.live_admin import CLOCK, LiveAdmin, seen, until
 from tests.support.recording_executor import Asked, RecordingExecutor
+from tests.support.store import new_run
 
 
 async def take_and_wait(executor: RecordingExecutor, asked: Asked) -> dict[str, Any]:
@@ -120,6 +125,22 @@ async def test_a_broadcast_counts_as_one(live: LiveAdmin) -> None:
             assert len(one.runs()) == 2
             await one.report(run.id)
         await until(lambda: len(one.runs()) == len(two.runs()) == 3)
+
+
+async def test_shards_that_a_stop_took_back_are_sent_together(live: LiveAdmin) -> None:
+    async with live.executor(take_and_wait, reports=False) as executor:
+        await executor.register()
+        job = await live.job(run_limit=1, route_strategy="SHARDING_BROADCAST")
+        left = new_run(None, CLOCK.now(), job_id=job.id, group_id=job.settings.group_id)
+
+        def leave_shards(connection: Connection) -> None:
+            first = runs.insert_runs(connection, live.admin.installation.zone, [replace(left, shard=Shard(0, 2))])[0]
+            connection.execute(update(job_log).where(job_log.c.id == first.id).values(broadcast_id=first.id))
+            other = replace(left, shard=Shard(1, 2), broadcast_id=first.id)
+            runs.insert_runs(connection, live.admin.installation.zone, [other])
+
+        await live.admin.database.write(leave_shards)
+        await until(lambda: len(executor.runs()) == 2)
 
 
 @pytest.mark.timeout(30)

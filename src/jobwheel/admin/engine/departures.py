@@ -17,7 +17,7 @@ from jobwheel.admin.engine.dispatcher import Flight
 from jobwheel.admin.engine.routing import Chosen, Routers, UnknownStrategyError
 from jobwheel.admin.engine.trigger_message import TriggerMessages
 from jobwheel.admin.store import take_off
-from jobwheel.admin.store.limits import Turn
+from jobwheel.admin.store.limits import Turn, turn_of
 
 
 class Answers(msgspec.Struct, frozen=True):
@@ -211,12 +211,12 @@ class RouteFinder:
         return Flight(run, job, app_name, candidates, heading, self._context.node.id, asked_s)
 
 
-def _limited(flights: Sequence[Flight]) -> Mapping[JobId, Sequence[Turn]]:
+def _limited(flights: Sequence[Flight]) -> Mapping[JobId, Mapping[RunId, Turn]]:
     """The runs of jobs that have a limit."""
-    limited = defaultdict(list)
+    limited = defaultdict[JobId, dict[RunId, Turn]](dict)
     for flight in flights:
         if flight.job.run_limit is not None:
-            limited[flight.job.id].append((flight.run.due_ms, flight.run.id))
+            limited[flight.job.id][flight.run.id] = turn_of(flight.run)
     return limited
 
 

@@ -28,14 +28,14 @@ class Batch:
 
     Attributes:
         take_offs: the runs and their addresses.
-        limited: of these the runs of jobs that have a limit, and when each came due.
+        limited: of these the runs of jobs that have a limit, and when each has its turn.
         discards: of these the runs that do not wait for room, and what is said of one that finds none.
         broadcasts: of these the runs that are broadcast.
         orphans: runs whose job is gone.
     """
 
     take_offs: Sequence[TakeOff]
-    limited: Mapping[JobId, Sequence[limits.Turn]] = field(default_factory=dict)
+    limited: Mapping[JobId, Mapping[RunId, limits.Turn]] = field(default_factory=dict)
     discards: Mapping[RunId, str] = field(default_factory=dict)
     broadcasts: Sequence[Broadcast] = ()
     orphans: Sequence[RunId] = ()
