@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from sqlalchemy import ColumnElement, Connection, func, select, update
+from sqlalchemy import Connection, func, select, update
 
 from jobwheel.admin.domain.ids import JobId, NodeId, RunId
 from jobwheel.admin.domain.run import PendingRun, Phase
@@ -23,6 +23,7 @@ Turn = tuple[int, RunId]
 All shards of a broadcast have one turn, that of the run which they were made of.
 """
 
+_WAITS = (job_log.c.phase == Phase.PENDING) & (job_log.c.owner == WAITING)
 _UNDER_WAY = (Phase.SENDING, Phase.UNCONFIRMED, Phase.ACCEPTED)
 # For a job without a limit, or with a high one: the rest is called with the next pass.
 _MOST_CALLED = 10_000
@@ -70,35 +71,43 @@ def let_wait(connection: Connection, node_id: NodeId, run_ids: Iterable[RunId]) 
     )
 
 
-def hold_jobs_of(connection: Connection, run_ids: Sequence[RunId]) -> list[JobId]:
-    """Hold the jobs with a limit among the jobs of these runs, before any of the runs; return them."""
+def hold_jobs_of(connection: Connection, run_ids: Sequence[RunId]) -> dict[JobId, int]:
+    """Hold the jobs with a limit among the jobs of these runs, before any of the runs; return their limits."""
     any_limit = select(job_info.c.id).where(job_info.c.run_limit.is_not(None)).limit(1)
     if not run_ids or connection.execute(any_limit).first() is None:
-        return []
+        return {}
     jobs = select(job_log.c.job_id).where(job_log.c.id.in_(run_ids)).distinct()
-    return list(_hold(connection, [JobId(job_id) for job_id in connection.execute(jobs).scalars()]))
+    return _hold(connection, [JobId(job_id) for job_id in connection.execute(jobs).scalars()])
 
 
-def call_waiting(connection: Connection, node_id: NodeId, job_ids: Iterable[JobId]) -> int:
-    """Make the node the owner of the runs that have waited longest, as many as there is room for; return how many."""
+def call_waiting(connection: Connection, node_id: NodeId, limits: Mapping[JobId, int | None]) -> int:
+    """Make the node the owner of the runs that have waited longest, as many as there is room for; return how many.
+
+    The jobs with a limit are held; one whose limit was taken off has room for all.
+    """
     called = 0
-    jobs = list(job_ids)
-    if not jobs:
-        return 0
-    limits = _hold(connection, jobs)
-    under_way = _under_way(connection, jobs)
-    for job_id in jobs:
-        limit, flying = limits.get(job_id), under_way[job_id]
-        # The limit of a job whose limit was taken off is no limit.
+    under_way = _under_way(connection, limits) if limits else {}
+    for job_id, limit in limits.items():
+        flying = under_way[job_id]
         room = _MOST_CALLED if limit is None else min(max(0, limit - flying.count), _MOST_CALLED)
         called += _call(connection, node_id, _shards_waiting(connection, job_id, flying.broadcasts))
         called += _call_oldest(connection, node_id, job_id, room)
     return called
 
 
+def call_all(connection: Connection, node_id: NodeId) -> int:
+    """The same for all jobs.
+
+    The end of a run calls the next one; this finds what no end could: a limit that was raised, a node that died.
+    """
+    jobs = sorted(jobs_with_waiting(connection))
+    held = _hold(connection, jobs)
+    return call_waiting(connection, node_id, {job_id: held.get(job_id) for job_id in jobs})
+
+
 def jobs_with_waiting(connection: Connection) -> list[JobId]:
     """The jobs of which runs wait for room."""
-    waiting = select(job_log.c.job_id).where(job_log.c.phase == Phase.PENDING, job_log.c.owner == WAITING).distinct()
+    waiting = select(job_log.c.job_id).where(_WAITS).distinct()
     return [JobId(job_id) for job_id in connection.execute(waiting).scalars()]
 
 
@@ -108,7 +117,7 @@ def _call_oldest(connection: Connection, node_id: NodeId, job_id: JobId, room: i
         # In the order that an index has: a shard's id is not its turn, but near enough.
         oldest = (
             select(job_log.c.id, job_log.c.broadcast_id)
-            .where(_waits(job_id))
+            .where(job_log.c.job_id == job_id, _WAITS)
             .order_by(job_log.c.due_ms, job_log.c.id)
             .limit(room)
         )
@@ -125,24 +134,25 @@ def _call_oldest(connection: Connection, node_id: NodeId, job_id: JobId, room: i
 def _shards_waiting(connection: Connection, job_id: JobId, broadcasts: Collection[RunId]) -> Sequence[RunId]:
     if not broadcasts:
         return ()
-    shards = select(job_log.c.id).where(_waits(job_id), job_log.c.broadcast_id.in_(list(broadcasts)))
+    shards = select(job_log.c.id).where(
+        job_log.c.job_id == job_id, _WAITS, job_log.c.broadcast_id.in_(list(broadcasts))
+    )
     return [RunId(run_id) for run_id in connection.execute(shards).scalars()]
 
 
 def _call(connection: Connection, node_id: NodeId, run_ids: Collection[RunId]) -> int:
     if not run_ids:
         return 0
-    waiting = (job_log.c.id.in_(sorted(run_ids)), job_log.c.phase == Phase.PENDING, job_log.c.owner == WAITING)
-    return connection.execute(update(job_log).where(*waiting).values(owner=node_id)).rowcount
-
-
-def _waits(job_id: JobId) -> ColumnElement[bool]:
-    return (job_log.c.job_id == job_id) & (job_log.c.phase == Phase.PENDING) & (job_log.c.owner == WAITING)
+    waiting = update(job_log).where(job_log.c.id.in_(sorted(run_ids)), _WAITS)
+    return connection.execute(waiting.values(owner=node_id)).rowcount
 
 
 def _oldest_waiting(connection: Connection, job_id: JobId) -> Turn | None:
     oldest = (
-        select(job_log.c.due_ms, job_log.c.id).where(_waits(job_id)).order_by(job_log.c.due_ms, job_log.c.id).limit(1)
+        select(job_log.c.due_ms, job_log.c.id)
+        .where(job_log.c.job_id == job_id, _WAITS)
+        .order_by(job_log.c.due_ms, job_log.c.id)
+        .limit(1)
     )
     row = connection.execute(oldest).first()
     return None if row is None else (row.due_ms, RunId(row.id))

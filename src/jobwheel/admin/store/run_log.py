@@ -68,7 +68,8 @@ def apply(connection: Connection, zone: InstallationZone, node_id: NodeId, write
     ends: dict[JobId, int] = {}
     for each in ended:
         ends[each.job_id] = max(each.ended_ms, ends.get(each.job_id, 0))
-    called = limits.call_waiting(connection, node_id, [job_id for job_id in limited if job_id in ends])
+    freed = {job_id: limit for job_id, limit in limited.items() if job_id in ends}
+    called = limits.call_waiting(connection, node_id, freed)
     return Applied(ended, waiting and hot.reschedule_fix_delay(connection, ends), called > 0)
 
 
