@@ -5,14 +5,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
+import pytest
+from sqlalchemy import delete
 
 from jobwheel.admin.domain.ids import JobId, NodeId, RunId
 from jobwheel.admin.domain.run import Outcome, PendingRun, Shard
 from jobwheel.admin.domain.writes import MOST_MESSAGE_BYTES, Ended, Settlement, Unconfirmed
-from jobwheel.admin.store import run_log, runs
+from jobwheel.admin.store import limits, run_log, runs
 from jobwheel.admin.store.limits import WAITING, Turn, turn_of
+from jobwheel.admin.store.tables import job_info
 from jobwheel.admin.store.take_off import Batch, Broadcast, TakenOff, take_off
 from tests.support import store as rows
+from tests.support.plans import insert_many
 from tests.support.store import NOW_MS, Store
 
 OTHER = NodeId(2**40)
@@ -165,3 +169,65 @@ async def test_a_waiting_shard_is_called_when_its_broadcast_is_under_way(store: 
 
 def ended(run_id: RunId) -> Settlement:
     return Settlement(run_id, NOW_MS + 50, 200, Outcome.SUCCEEDED, "")
+
+
+@pytest.mark.parametrize("limit", [0, -1, -(2**31)])
+async def test_a_limit_below_one_in_the_database_is_none(store: Store, limit: int) -> None:
+    node, job_id = await store.node(), await store.job(run_limit=1)
+    under_way = await store.sending(node, job_id)
+    waiting = (await store.pending(node, job_id=job_id))[0]
+    await leave(store, node, [waiting])
+    await store.change_job(job_id, run_limit=limit)
+    assert not (await store.apply(node, ended(under_way))).called
+    assert await store.database.write(limits.call_all, node) == 1
+    new = (await store.pending(node, job_id=job_id))[0]
+    assert (await leave(store, node, [waiting, new], {new.id: "no room\n"})).matched == {waiting.id, new.id}
+
+
+async def test_a_lowered_limit_holds_those_that_wait_until_enough_have_ended(store: Store) -> None:
+    node, job_id = await store.node(), await store.job(run_limit=3)
+    under_way = [await store.sending(node, job_id) for _ in range(3)]
+    waiting = await store.pending(node, NOW_MS, NOW_MS + 1, job_id=job_id)
+    await leave(store, node, waiting)
+    await store.change_job(job_id, run_limit=1)
+    for run_id in under_way[:2]:
+        assert not (await store.apply(node, ended(run_id))).called
+        assert await store.database.write(limits.call_all, node) == 0
+    assert (await store.apply(node, ended(under_way[2]))).called
+    assert await states(store, waiting) == [("pending", node), ("pending", WAITING)]
+
+
+async def test_the_runs_of_a_job_that_is_gone_do_not_wait(store: Store) -> None:
+    node, job_id = await store.node(), await store.job(run_limit=1)
+    under_way = await store.sending(node, job_id)
+    waiting = await store.pending(node, NOW_MS, NOW_MS + 1, job_id=job_id)
+    await leave(store, node, waiting)
+    # By somebody who knows nothing of our columns.
+    await store.database.write(lambda c: c.execute(delete(job_info).where(job_info.c.id == job_id)))
+    assert (await store.apply(node, ended(under_way))).ended
+    assert await store.database.write(limits.call_all, node) == 2
+    ids = [run.id for run in waiting]
+    await store.database.write(take_off, store.zone, node, NOW_MS, Batch([], orphans=ids))
+    assert await load(store, node, ids) == []
+
+
+async def test_a_limit_that_is_taken_off_calls_more_than_fit_one_statement(store: Store) -> None:
+    node, job_id = await store.node(), await store.job(run_limit=1)
+    await store.sending(node, job_id)
+    columns = ("job_group", "job_id", "trigger_type", "planned_ms", "due_ms", "triggered_ms", "phase", "owner")
+    waiting = [(1, job_id, "CRON", NOW_MS, NOW_MS, NOW_MS, "pending", WAITING)] * 33_000
+    await store.database.write(insert_many, "xxl_job_log", columns, waiting)
+    await store.change_job(job_id, run_limit=None)
+    called = 0
+    while now := await store.database.write(limits.call_all, node):
+        called += now
+    assert called == 33_000
+
+
+async def test_other_jobs_go_on_while_one_has_a_limit_that_is_no_number(store: Store) -> None:
+    if store.database.kind != "sqlite":
+        pytest.skip("only SQLite stores a text in a column of numbers")
+    node, odd_id, job_id = await store.node(), await store.job(run_limit="many"), await store.job(run_limit=1)
+    odd, new = [(await store.pending(node, job_id=each))[0] for each in (odd_id, job_id)]
+    assert (await leave(store, node, [odd, new])).matched == {odd.id, new.id}
+    assert {each.run_id for each in (await store.apply(node, ended(odd.id), ended(new.id))).ended} == {odd.id, new.id}

@@ -165,7 +165,9 @@ def _hold(connection: Connection, job_ids: Iterable[JobId]) -> dict[JobId, int]:
         .order_by(job_info.c.id)
         .with_for_update()
     )
-    return {JobId(row.id): row.run_limit for row in connection.execute(limited)}
+    # What is no limit (below one, or in SQLite a text) has come from elsewhere, and would hold runs for ever.
+    rows = [row for row in connection.execute(limited) if isinstance(row.run_limit, int) and row.run_limit > 0]
+    return {JobId(row.id): row.run_limit for row in rows}
 
 
 def _under_way(connection: Connection, job_ids: Iterable[JobId]) -> dict[JobId, _UnderWay]:
