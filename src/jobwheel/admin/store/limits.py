@@ -12,7 +12,8 @@ from sqlalchemy import Connection, func, select, update
 
 from jobwheel.admin.domain.ids import JobId, NodeId, RunId
 from jobwheel.admin.domain.run import PendingRun, Phase
-from jobwheel.admin.store.tables import job_info, job_log
+from jobwheel.admin.store.held_jobs import hold_limited
+from jobwheel.admin.store.tables import job_log
 
 WAITING: Final = NodeId(0)
 """The owner of a run that waits for another one of its job to end. No node has this id."""
@@ -47,7 +48,7 @@ def over_limit(connection: Connection, wanted: Mapping[JobId, Mapping[RunId, Tur
     Nor is there any for a run that comes when older ones of its job wait. Shards are pending again after a stop: one
     whose broadcast is under way needs no room.
     """
-    limits = _hold(connection, wanted)
+    limits = hold_limited(connection, wanted)
     if not limits:
         return set()
     under_way = _under_way(connection, limits)
@@ -71,15 +72,6 @@ def let_wait(connection: Connection, node_id: NodeId, run_ids: Iterable[RunId]) 
     )
 
 
-def hold_jobs_of(connection: Connection, run_ids: Sequence[RunId]) -> dict[JobId, int]:
-    """Hold the jobs with a limit among the jobs of these runs, before any of the runs; return their limits."""
-    any_limit = select(job_info.c.id).where(job_info.c.run_limit.is_not(None)).limit(1)
-    if not run_ids or connection.execute(any_limit).first() is None:
-        return {}
-    jobs = select(job_log.c.job_id).where(job_log.c.id.in_(run_ids)).distinct()
-    return _hold(connection, [JobId(job_id) for job_id in connection.execute(jobs).scalars()])
-
-
 def call_waiting(connection: Connection, node_id: NodeId, limits: Mapping[JobId, int | None]) -> int:
     """Make the node the owner of the runs that have waited longest, as many as there is room for; return how many.
 
@@ -101,7 +93,7 @@ def call_all(connection: Connection, node_id: NodeId) -> int:
     The end of a run calls the next one; this finds what no end could: a limit that was raised, a node that died.
     """
     jobs = sorted(jobs_with_waiting(connection))
-    held = _hold(connection, jobs)
+    held = hold_limited(connection, jobs)
     return call_waiting(connection, node_id, {job_id: held.get(job_id) for job_id in jobs})
 
 
@@ -156,18 +148,6 @@ def _oldest_waiting(connection: Connection, job_id: JobId) -> Turn | None:
     )
     row = connection.execute(oldest).first()
     return None if row is None else (row.due_ms, RunId(row.id))
-
-
-def _hold(connection: Connection, job_ids: Iterable[JobId]) -> dict[JobId, int]:
-    limited = (
-        select(job_info.c.id, job_info.c.run_limit)
-        .where(job_info.c.id.in_(list(job_ids)), job_info.c.run_limit.is_not(None))
-        .order_by(job_info.c.id)
-        .with_for_update()
-    )
-    # What is no limit (below one, or in SQLite a text) has come from elsewhere, and would hold runs for ever.
-    rows = [row for row in connection.execute(limited) if isinstance(row.run_limit, int) and row.run_limit > 0]
-    return {JobId(row.id): row.run_limit for row in rows}
 
 
 def _under_way(connection: Connection, job_ids: Iterable[JobId]) -> dict[JobId, _UnderWay]:
