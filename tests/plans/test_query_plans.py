@@ -10,7 +10,18 @@ from jobwheel.admin.domain.ids import GroupId, JobId, NodeId, RunId
 from jobwheel.admin.domain.policies import AWAITING_SETTLEMENT_MS
 from jobwheel.admin.domain.run import Outcome, Phase, TriggerType
 from jobwheel.admin.domain.writes import Accepted, Settlement
-from jobwheel.admin.store import Connection, claims, nodes, pause_windows, run_list, run_log, runs, schema
+from jobwheel.admin.store import (
+    Connection,
+    claims,
+    held_jobs,
+    limits,
+    nodes,
+    pause_windows,
+    run_list,
+    run_log,
+    runs,
+    schema,
+)
 from jobwheel.admin.store.database import open_database
 from jobwheel.admin.store.dialects.sqlite import _RESCHEDULE_FIX_DELAY
 from jobwheel.admin.store.run_list import RunFilter
@@ -116,6 +127,10 @@ ENGINE_QUERIES: list[tuple[str, Callable[..., object], tuple[object, ...]]] = [
     ("jobwheel_log_owner", run_log.sending_since, (NODE, NOW_MS, 200)),
     ("jobwheel_log_check", run_log.due_unconfirmed, (NOW_MS, 200)),
     ("jobwheel_log_owner", nodes.adopt_all, (NodeId(9), NOW_MS, 60_000)),
+    ("jobwheel_info_limit", held_jobs.hold_jobs_of, ([RunId(7)],)),
+    ("jobwheel_info_due", held_jobs.hold_jobs_of, ([RunId(7)],)),
+    ("jobwheel_log_owner", limits.jobs_with_waiting, ()),
+    ("jobwheel_log_open", limits.call_waiting, (NODE, {JobId(7): 3})),
     ("jobwheel_log_open", runs.has_open_runs, (JobId(7),)),
     ("jobwheel_log_open", runs.remove_planned, (JobId(7), NOW_MS - 10**9)),
     ("jobwheel_log_open", runs.remove_pending, (JobId(7),)),

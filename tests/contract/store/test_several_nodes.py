@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 import pytest
 from sqlalchemy import delete, select, text
 
-from jobwheel.admin.domain.ids import NodeId, RunId
+from jobwheel.admin.domain.ids import JobId, NodeId, RunId
 from jobwheel.admin.domain.policies import AWAITING_SETTLEMENT_MS
 from jobwheel.admin.domain.run import Outcome, PendingRun
 from jobwheel.admin.domain.writes import Accepted, Applied, RunWrite, Settlement, Unconfirmed
@@ -16,14 +16,20 @@ from jobwheel.admin.engine.claimer import Claimer, ClaimLimits
 from jobwheel.admin.store import Connection, claims, registry, run_log
 from jobwheel.admin.store.database import Database, open_database
 from jobwheel.admin.store.errors import ScheduleLockedError
-from jobwheel.admin.store.tables import job_lock, job_log
+from jobwheel.admin.store.tables import job_info, job_lock, job_log
 from jobwheel.kernel.clock import SystemClock
 from jobwheel.wire.messages import RegistryRequest
+from tests.support.live_admin import seen
 from tests.support.run_servers import Servers
 from tests.support.servers import SERVER_KINDS
 from tests.support.store import NOW_MS, Store, open_store_at, take_off
 
 NODES = (NodeId(1), NodeId(2))
+WAITERS = {
+    "postgresql": "SELECT COUNT(*) FROM pg_locks WHERE NOT granted",
+    "mysql": """SELECT variable_value + 0 FROM information_schema.global_status
+                WHERE variable_name = 'innodb_row_lock_current_waits'""",
+}
 SLEEP = {"postgresql": "SELECT pg_sleep({})", "mysql": "SELECT SLEEP({})"}
 
 
@@ -191,6 +197,41 @@ async def test_two_nodes_that_end_the_last_runs_of_a_job_give_it_its_next_time(s
 
     await asyncio.gather(store.database.write(end(runs[0])), other.write(end(runs[1])))
     assert (await store.job_row(job_id))["trigger_next_time"] == NOW_MS + 7000
+
+
+async def test_the_ends_of_runs_hold_their_jobs_in_the_order_of_ids(store: Store, other: Database) -> None:
+    first = await store.job(run_limit=1)
+    waits = {"schedule_type": "FIX_DELAY", "schedule_conf": "7", "trigger_next_time": AWAITING_SETTLEMENT_MS}
+    second = await store.job(**waits)
+    results = [
+        Settlement(await store.sending(NODES[0], job_id), NOW_MS, 200, Outcome.SUCCEEDED, "")
+        for job_id in (first, second)
+    ]
+    held, freed = asyncio.Event(), asyncio.Event()
+
+    def hold(connection: Connection, job_id: JobId, *, nowait: bool = False) -> None:
+        row = select(job_info.c.id).where(job_info.c.id == job_id)
+        connection.execute(row.with_for_update(nowait=nowait)).one()
+
+    async def hold_first() -> None:
+        """As a take-off does that has held the first job, and is about to hold the second."""
+        engine = other._engines[False]  # type: ignore[attr-defined]
+        async with engine.begin() as connection:
+            await connection.run_sync(hold, first)
+            held.set()
+            await freed.wait()
+            await connection.run_sync(hold, second, nowait=True)
+
+    async def somebody_waits() -> bool:
+        return bool(await store.database.read(lambda c: c.exec_driver_sql(WAITERS[c.dialect.name]).scalar()))
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(hold_first())
+        await held.wait()
+        applied = group.create_task(store.apply(NODES[0], *results))
+        await seen(somebody_waits)
+        freed.set()
+    assert len(applied.result().ended) == 2
 
 
 async def test_an_executor_that_beats_at_two_nodes_at_once_is_written_once(store: Store, other: Database) -> None:

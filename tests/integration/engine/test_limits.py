@@ -4,10 +4,15 @@ import asyncio
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
+from sqlalchemy import update
 
-from jobwheel.admin.domain.run import Outcome, Phase
-from tests.support.live_admin import LiveAdmin, seen, until
+from jobwheel.admin.domain.run import Outcome, Phase, Shard
+from jobwheel.admin.store import Connection, runs
+from jobwheel.admin.store.tables import job_log
+from tests.support.live_admin import CLOCK, LiveAdmin, seen, until
 from tests.support.recording_executor import Asked, RecordingExecutor
+from tests.support.store import new_run
 
 
 async def take_and_wait(executor: RecordingExecutor, asked: Asked) -> dict[str, Any]:
@@ -52,6 +57,40 @@ async def test_runs_over_the_limit_are_discarded_where_the_job_says_so(live: Liv
         await executor.report(third)
 
 
+async def test_a_discarded_run_is_done_with_its_take_off(live: LiveAdmin, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with live.executor(take_and_wait, reports=False) as executor:
+        await executor.register()
+        job = await live.job(run_limit=1, run_limit_overflow="DISCARD")
+        first = await live.trigger(job)
+        await live.run_when(first, lambda run: run.phase is Phase.ACCEPTED)
+        # As if the process died after the commit.
+        monkeypatch.setattr(live.admin.engine.writer, "add", lambda write: None)
+        discarded = await live.done(await live.trigger(job))
+        assert discarded.outcome is Outcome.DISCARDED
+        assert (discarded.executor_address, discarded.handler) == (executor.address, "settle")
+        assert discarded.sent_ms == discarded.ended_ms
+        assert (discarded.trigger_message or "").startswith("type: MANUAL\n")
+        await until(lambda: live.admin.engine.collect().outcomes.get(Outcome.DISCARDED) == 1)
+        await until(lambda: not live.admin.engine.wheel.holds(discarded.id))
+        assert [asked.log_id for asked in executor.runs()] == [first]
+
+
+async def test_a_discarded_broadcast_makes_no_shards_and_keeps_no_slot(live: LiveAdmin) -> None:
+    async with (
+        live.executor(take_and_wait, reports=False) as one,
+        live.executor(take_and_wait, reports=False) as two,
+    ):
+        for executor in (one, two):
+            await executor.register()
+        job = await live.job(run_limit=1, run_limit_overflow="DISCARD", route_strategy="SHARDING_BROADCAST")
+        await live.trigger(job)
+        await until(lambda: len(one.runs()) == len(two.runs()) == 1)
+        discarded = await live.done(await live.trigger(job))
+        assert (discarded.outcome, discarded.shard) == (Outcome.DISCARDED, None)
+        assert len(await live.runs(job)) == 3
+        await until(lambda: not live.admin.engine.launcher._slots._addresses)
+
+
 async def test_a_raised_limit_calls_those_that_wait(live: LiveAdmin) -> None:
     async with live.executor(take_and_wait, reports=False) as executor:
         await executor.register()
@@ -86,6 +125,22 @@ async def test_a_broadcast_counts_as_one(live: LiveAdmin) -> None:
             assert len(one.runs()) == 2
             await one.report(run.id)
         await until(lambda: len(one.runs()) == len(two.runs()) == 3)
+
+
+async def test_shards_that_a_stop_took_back_are_sent_together(live: LiveAdmin) -> None:
+    async with live.executor(take_and_wait, reports=False) as executor:
+        await executor.register()
+        job = await live.job(run_limit=1, route_strategy="SHARDING_BROADCAST")
+        left = new_run(None, CLOCK.now(), job_id=job.id, group_id=job.settings.group_id)
+
+        def leave_shards(connection: Connection) -> None:
+            first = runs.insert_runs(connection, live.admin.installation.zone, [replace(left, shard=Shard(0, 2))])[0]
+            connection.execute(update(job_log).where(job_log.c.id == first.id).values(broadcast_id=first.id))
+            other = replace(left, shard=Shard(1, 2), broadcast_id=first.id)
+            runs.insert_runs(connection, live.admin.installation.zone, [other])
+
+        await live.admin.database.write(leave_shards)
+        await until(lambda: len(executor.runs()) == 2)
 
 
 @pytest.mark.timeout(30)

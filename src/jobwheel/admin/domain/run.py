@@ -129,6 +129,7 @@ class PendingRun(msgspec.Struct, frozen=True, gc=False):
     attempt: int
     shard: Shard | None = None
     address: str = ""
+    broadcast_id: RunId | None = None
 
 
 @dataclass(frozen=True, slots=True)

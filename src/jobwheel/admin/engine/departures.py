@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from jobwheel.admin.domain.ids import JobId
+from jobwheel.admin.domain.ids import JobId, RunId
 from jobwheel.admin.domain.job import DispatchJob
 from jobwheel.admin.domain.policies import RouteStrategy, RunLimitOverflow
 from jobwheel.admin.domain.run import NewRun, PendingRun, Shard
@@ -17,7 +17,7 @@ from jobwheel.admin.engine.dispatcher import Flight
 from jobwheel.admin.engine.routing import Chosen, Routers, UnknownStrategyError
 from jobwheel.admin.engine.trigger_message import TriggerMessages
 from jobwheel.admin.store import take_off
-from jobwheel.admin.store.limits import Turn
+from jobwheel.admin.store.limits import Turn, turn_of
 
 
 class Answers(msgspec.Struct, frozen=True):
@@ -75,6 +75,7 @@ class Departures:
         grounded: runs without one.
         orphans: runs whose job is gone.
         to_ask: runs whose addresses are to be asked first.
+        over_limit: the jobs whose runs over their limit do not wait, and what is said of these.
     """
 
     flights: list[Flight] = field(default_factory=list)
@@ -82,6 +83,7 @@ class Departures:
     grounded: list[Grounded] = field(default_factory=list)
     orphans: list[PendingRun] = field(default_factory=list)
     to_ask: list[tuple[PendingRun, DispatchJob]] = field(default_factory=list)
+    over_limit: dict[JobId, str] = field(default_factory=dict)
 
     def all_flights(self) -> list[Flight]:
         return [*self.flights, *(each.flight for each in self.broadcasts)] if self.broadcasts else self.flights
@@ -98,16 +100,21 @@ class Departures:
     def batch(self) -> take_off.Batch:
         """What the database is told."""
         flights = self.all_flights()
-        limited, discarding = _limits(flights)
         take_offs = [flight.take_off(flight.candidates[0]) for flight in flights]
         take_offs += [each.take_off() for each in self.grounded]
         return take_off.Batch(
             take_offs,
-            limited,
-            discarding,
+            _limited(flights),
+            self._discards(flights),
             [each.shards() for each in self.broadcasts],
             [run.id for run in self.orphans],
         )
+
+    def _discards(self, flights: Sequence[Flight]) -> dict[RunId, str]:
+        if not self.over_limit:
+            return {}
+        jobs = self.over_limit
+        return {each.run.id: each.heading + jobs[each.job.id] for each in flights if each.job.id in jobs}
 
 
 class RouteFinder:
@@ -133,6 +140,8 @@ class RouteFinder:
         answers: Answers | None,
     ) -> None:
         """Put the run where it belongs. `answers` is what the router's questions said, if they were asked already."""
+        if job.run_limit is not None and job.run_limit_overflow == RunLimitOverflow.DISCARD:
+            departures.over_limit[job.id] = self._context.messages.over_limit(job.run_limit)
         candidates = self.candidates(run, job)
         asks = bool(candidates) and run.shard is None and self._routers.asks(job.route_strategy)
         if asks and answers is None:
@@ -204,14 +213,13 @@ class RouteFinder:
         return Flight(run, job, app_name, tried, heading, self._context.node.id, asked_s)
 
 
-def _limits(flights: Sequence[Flight]) -> tuple[Mapping[JobId, Sequence[Turn]], frozenset[JobId]]:
-    """The runs of jobs that have a limit, and the jobs of which those over it do not wait."""
-    limited = defaultdict(list)
+def _limited(flights: Sequence[Flight]) -> Mapping[JobId, Mapping[RunId, Turn]]:
+    """The runs of jobs that have a limit."""
+    limited = defaultdict[JobId, dict[RunId, Turn]](dict)
     for flight in flights:
         if flight.job.run_limit is not None:
-            limited[flight.job.id].append((flight.run.due_ms, flight.run.id))
-    overflows = {flight.job.id: flight.job.run_limit_overflow for flight in flights if flight.job.id in limited}
-    return limited, frozenset(job_id for job_id in limited if overflows[job_id] == RunLimitOverflow.DISCARD)
+            limited[flight.job.id][flight.run.id] = turn_of(flight.run)
+    return limited
 
 
 def _shard_row(flight: Flight, shard: Shard) -> NewRun:

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Sequence
 
-from jobwheel.admin.domain.ids import JobId, NodeId
+from jobwheel.admin.domain.ids import JobId
 from jobwheel.admin.engine.context import EngineContext
 from jobwheel.admin.engine.wheel import TimingWheel
-from jobwheel.admin.store import Connection, limits, runs
+from jobwheel.admin.store import limits, runs
 
 
 class Feeder:
@@ -25,7 +25,7 @@ class Feeder:
         if await database.read(runs.has_ownerless, horizon_ms):
             await database.write(runs.adopt_ownerless, node_id, horizon_ms, context.limits.claim_batch)
         if await database.read(limits.jobs_with_waiting):
-            await database.write(_call_waiting, node_id)
+            await database.write(limits.call_all, node_id)
         if not self._wheel.room:
             return 0
         fed = 0
@@ -37,8 +37,3 @@ class Feeder:
             chunk = wanted[first : first + context.limits.claim_batch]
             fed += self._wheel.add(await database.read(runs.load_pending, node_id, chunk))
         return fed
-
-
-def _call_waiting(connection: Connection, node_id: NodeId) -> int:
-    # The end of a run calls the next one; this finds what no end could: a limit that was raised, a node that died.
-    return limits.call_waiting(connection, node_id, sorted(limits.jobs_with_waiting(connection)))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from jobwheel.admin.domain.ids import JobId, RunId
 from jobwheel.admin.domain.job import DispatchJob
-from jobwheel.admin.domain.run import Outcome, PendingRun
+from jobwheel.admin.domain.run import PendingRun
 from jobwheel.admin.engine.address_slots import AddressSlots
 from jobwheel.admin.engine.addresses import AddressBook
 from jobwheel.admin.engine.askers import Askers
@@ -228,13 +228,11 @@ class Launcher(Service):
         flying = []
         for flight in flights:
             run_id = flight.run.id
-            if run_id not in taken.over_limit and (run_id in taken.matched or run_id in shards):
+            if run_id in taken.matched or run_id in shards:
                 flying.append(flight)
-                continue
-            if run_id in taken.matched:
-                message = flight.heading + self._context.messages.over_limit(flight.job.run_limit or 0)
-                self._dispatcher.fail(flight.run, message, Outcome.DISCARDED)
-            self._give_back(flight.candidates[0].address, 1)
+            else:
+                self._give_back(flight.candidates[0].address, 1)
+        self._context.counters.ended(each.outcome for each in taken.discarded)
         self._senders.add(lane, flying)
 
     def _on_answered(self, lane: Lane, run: PendingRun, answers: Answers) -> None:

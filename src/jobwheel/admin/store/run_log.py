@@ -8,9 +8,10 @@ from sqlalchemy import Connection, case, func, select, update
 
 from jobwheel.admin.domain.ids import GroupId, JobId, NodeId, RunId
 from jobwheel.admin.domain.run import Phase, Shard, TriggerType
-from jobwheel.admin.domain.writes import Accepted, Applied, RunWrite, Settlement, TakeOff, Unconfirmed, Unsent
+from jobwheel.admin.domain.writes import Accepted, Applied, Ended, RunWrite, Settlement, TakeOff, Unconfirmed, Unsent
 from jobwheel.admin.store import limits
 from jobwheel.admin.store.dialects import statements
+from jobwheel.admin.store.held_jobs import hold_jobs_of
 from jobwheel.admin.store.tables import job_log
 from jobwheel.admin.store.zone import InstallationZone
 
@@ -44,6 +45,11 @@ def take_back(connection: Connection, node_id: NodeId, run_ids: Sequence[RunId])
     return taken.rowcount
 
 
+def end_unsent(connection: Connection, node_id: NodeId, runs: Sequence[Unsent]) -> list[Ended]:
+    """Sending or unconfirmed → done, without a result; return those that matched."""
+    return statements(connection).end_unsent(connection, node_id, runs)
+
+
 def apply(connection: Connection, zone: InstallationZone, node_id: NodeId, writes: Sequence[RunWrite]) -> Applied:
     """Apply a batch: answers before results, so that a result in the same batch finds its run accepted.
 
@@ -52,8 +58,7 @@ def apply(connection: Connection, zone: InstallationZone, node_id: NodeId, write
     ordered = sorted(writes, key=lambda write: write.run_id)
     hot = statements(connection)
     ending = [write.run_id for write in ordered if isinstance(write, Unsent | Settlement)]
-    waiting = hot.lock_waiting_jobs(connection, ending)
-    limited = limits.hold_jobs_of(connection, ending)
+    held = hold_jobs_of(connection, ending)
     accepted, settlements = _joined(ordered)
     hot.accept(connection, node_id, accepted)
     hot.mark_unconfirmed(connection, node_id, [write for write in ordered if isinstance(write, Unconfirmed)])
@@ -66,8 +71,10 @@ def apply(connection: Connection, zone: InstallationZone, node_id: NodeId, write
     ends: dict[JobId, int] = {}
     for each in ended:
         ends[each.job_id] = max(each.ended_ms, ends.get(each.job_id, 0))
-    called = limits.call_waiting(connection, node_id, [job_id for job_id in limited if job_id in ends])
-    return Applied(ended, waiting and hot.reschedule_fix_delay(connection, ends), called > 0)
+    freed = {job_id: limit for job_id, limit in held.limits.items() if job_id in ends}
+    called = limits.call_waiting(connection, node_id, freed)
+    awaited = {job_id: ended_ms for job_id, ended_ms in ends.items() if job_id in held.awaiting}
+    return Applied(ended, hot.reschedule_fix_delay(connection, awaited), called > 0)
 
 
 def _joined(ordered: Sequence[RunWrite]) -> tuple[list[Accepted], list[Settlement]]:

@@ -31,6 +31,7 @@ _PENDING_COLUMNS = (
     job_log.c.attempt,
     job_log.c.executor_sharding_param,
     job_log.c.executor_address,
+    job_log.c.broadcast_id,
 )
 
 
@@ -76,6 +77,7 @@ def insert_runs(connection: Connection, zone: InstallationZone, runs: Sequence[N
             named_addresses=run.named_addresses,
             attempt=run.attempt,
             shard=run.shard,
+            broadcast_id=run.broadcast_id,
         )
         for run_id, run in zip(ids, runs, strict=True)
     ]
@@ -188,6 +190,7 @@ def _pending(row: Row[*tuple[Any, ...]]) -> PendingRun:
         attempt=row.attempt,
         shard=Shard.parse(row.executor_sharding_param),
         address=row.executor_address or "",
+        broadcast_id=row.broadcast_id,
     )
 
 

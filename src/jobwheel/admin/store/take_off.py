@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from sqlalchemy import Connection, update
 
 from jobwheel.admin.domain.ids import JobId, NodeId, RunId
-from jobwheel.admin.domain.run import NewRun, PendingRun
-from jobwheel.admin.domain.writes import TakeOff
+from jobwheel.admin.domain.run import NewRun, Outcome, PendingRun
+from jobwheel.admin.domain.writes import Ended, TakeOff, Unsent, cut_message
 from jobwheel.admin.store import limits, run_log, runs
 from jobwheel.admin.store.tables import job_log
 from jobwheel.admin.store.zone import InstallationZone
@@ -28,15 +28,15 @@ class Batch:
 
     Attributes:
         take_offs: the runs and their addresses.
-        limited: of these the runs of jobs that have a limit, and when each came due.
-        discarding: the jobs whose runs over the limit do not wait.
+        limited: of these the runs of jobs that have a limit, and when each has its turn.
+        discards: of these the runs that do not wait for room, and what is said of one that finds none.
         broadcasts: of these the runs that are broadcast.
         orphans: runs whose job is gone.
     """
 
     take_offs: Sequence[TakeOff]
-    limited: Mapping[JobId, Sequence[limits.Turn]] = field(default_factory=dict)
-    discarding: frozenset[JobId] = frozenset()
+    limited: Mapping[JobId, Mapping[RunId, limits.Turn]] = field(default_factory=dict)
+    discards: Mapping[RunId, str] = field(default_factory=dict)
     broadcasts: Sequence[Broadcast] = ()
     orphans: Sequence[RunId] = ()
 
@@ -47,38 +47,45 @@ class TakenOff:
 
     Attributes:
         matched: the runs that took off; only these may be sent.
-        over_limit: the runs for which there was no room. Those of a job that discards are in `matched` as well, to be
-            ended; the others wait.
+        discarded: the runs that it ended, because there was no room for them and they do not wait.
         shards: the shards that were made of a broadcast, in order of their index.
     """
 
     matched: set[RunId]
-    over_limit: set[RunId] = field(default_factory=set)
+    discarded: Sequence[Ended] = ()
     shards: Mapping[RunId, Sequence[PendingRun]] = field(default_factory=dict)
 
 
 def take_off(connection: Connection, zone: InstallationZone, node_id: NodeId, sent_ms: int, batch: Batch) -> TakenOff:
     """Move the batch from pending to sending, as far as it still is the node's and there is room for it."""
     over = limits.over_limit(connection, batch.limited) if batch.limited else set()
-    waiting = {
-        run_id
-        for job_id, turns in batch.limited.items()
-        if job_id not in batch.discarding
-        for _, run_id in turns
-        if run_id in over
-    }
+    waiting = over - batch.discards.keys()
     if waiting:
         limits.let_wait(connection, node_id, waiting)
     if batch.orphans:
         runs.remove_runs_without_job(connection, node_id, batch.orphans)
     flying = [each for each in batch.take_offs if each.run_id not in waiting] if waiting else batch.take_offs
     matched = run_log.take_off(connection, node_id, sent_ms, flying) if flying else set()
+    discarded = _discard(connection, node_id, sent_ms, batch.discards, matched & over)
+    matched -= over
     shards = {
         each.run_id: _make_shards(connection, zone, node_id, sent_ms, each)
         for each in batch.broadcasts
-        if each.run_id in matched and each.run_id not in over
+        if each.run_id in matched
     }
-    return TakenOff(matched, over, shards)
+    return TakenOff(matched, discarded, shards)
+
+
+def _discard(
+    connection: Connection, node_id: NodeId, now_ms: int, messages: Mapping[RunId, str], run_ids: set[RunId]
+) -> list[Ended]:
+    """End runs that took off, and were over the limit.
+
+    Whoever ended them later might die before, and an heir would send them. They leave nothing to others: what fills the
+    limit is under way still, and its end calls who waits and gives a FIX_DELAY job its next time.
+    """
+    ends = [Unsent(run_id, now_ms, 500, Outcome.DISCARDED, cut_message(messages[run_id])) for run_id in sorted(run_ids)]
+    return run_log.end_unsent(connection, node_id, ends) if ends else []
 
 
 def _make_shards(

@@ -70,18 +70,10 @@ class Statements(Protocol):
         """
         ...
 
-    def lock_waiting_jobs(self, connection: Connection, run_ids: Sequence[RunId]) -> bool:
-        """Hold the FIX_DELAY jobs that wait for one of these runs, before any of the runs; False if there is none.
-
-        Of two nodes that end the last two runs of a job at once, the second must see what the first has written. That
-        jobs come before runs is the lock order of `storage.md`.
-        """
-        ...
-
     def reschedule_fix_delay(self, connection: Connection, ends: Mapping[JobId, int]) -> bool:
         """Give FIX_DELAY jobs without an open run their next time; whether there was one (`behaviour.md`).
 
-        `ends` says when the last run of each job ended.
+        `ends` says when the last run of each job ended. The jobs are held.
         """
         ...
 

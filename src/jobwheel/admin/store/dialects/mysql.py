@@ -94,7 +94,6 @@ log.phase = NULL, log.owner = NULL, log.check_ms = NULL
 _WAITING = f"""
 schedule_type = 'FIX_DELAY' AND trigger_status = 1 AND trigger_next_time = {AWAITING_SETTLEMENT_MS}
 """
-_ANY_WAITING = f"SELECT 1 FROM xxl_job_info WHERE {_WAITING} LIMIT 1"  # noqa: S608
 
 
 class MysqlStatements:
@@ -188,13 +187,6 @@ class MysqlStatements:
                 values,
             )
         return matched
-
-    def lock_waiting_jobs(self, connection: Connection, run_ids: Sequence[RunId]) -> bool:
-        if not run_ids or connection.exec_driver_sql(_ANY_WAITING).first() is None:
-            return False
-        query = f"SELECT DISTINCT job_id FROM xxl_job_log FORCE INDEX (PRIMARY) WHERE id IN {marks(run_ids)}"  # noqa: S608
-        job_ids = connection.exec_driver_sql(query, tuple(run_ids)).scalars().all()
-        return bool(self._waiting(connection, job_ids))
 
     def reschedule_fix_delay(self, connection: Connection, ends: Mapping[JobId, int]) -> bool:
         waiting = self._waiting(connection, list(ends))

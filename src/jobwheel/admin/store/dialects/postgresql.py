@@ -134,14 +134,6 @@ WHERE job.id = given.id AND job.trigger_status + 0 = 1 AND job.trigger_next_time
 RETURNING job.id
 """
 
-# The index on status and time finds the few that wait; only if there is one the runs are looked at.
-_LOCK_WAITING_JOBS = """
-SELECT id FROM xxl_job_info
-WHERE trigger_status = 1 AND trigger_next_time = $2 AND schedule_type = 'FIX_DELAY'
-  AND id = ANY(ARRAY(SELECT job_id FROM xxl_job_log WHERE id = ANY($1::bigint[])))
-ORDER BY id FOR UPDATE
-"""
-
 # A text that is no number must not make the whole batch fail: the next claim finds the job corrupt.
 _RESCHEDULE_FIX_DELAY = """
 UPDATE xxl_job_info AS job
@@ -217,10 +209,6 @@ class PostgresqlStatements:
             return set()
         rows = [(*move[:4], int(move[4])) for move in sorted(moves, key=lambda move: move[0])]
         return set(connection.exec_driver_sql(_MOVE_ON, _columns(rows)).scalars())
-
-    def lock_waiting_jobs(self, connection: Connection, run_ids: Sequence[RunId]) -> bool:
-        values = (list(run_ids), AWAITING_SETTLEMENT_MS)
-        return bool(run_ids) and bool(connection.exec_driver_sql(_LOCK_WAITING_JOBS, values).all())
 
     def reschedule_fix_delay(self, connection: Connection, ends: Mapping[JobId, int]) -> bool:
         if not ends:

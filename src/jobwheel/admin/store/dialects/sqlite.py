@@ -228,11 +228,6 @@ class SqliteStatements:
         cursor.execute(_MOVE_ON, (rows,))
         return set(matched)
 
-    def lock_waiting_jobs(self, connection: Connection, run_ids: Sequence[RunId]) -> bool:
-        # The transaction is the only one that writes.
-        assert connection.in_transaction()
-        return bool(run_ids)
-
     def reschedule_fix_delay(self, connection: Connection, ends: Mapping[JobId, int]) -> bool:
         cursor = _cursor(connection)
         changed = 0
