@@ -21,6 +21,8 @@ _AWAITING = (
     & (job_info.c.trigger_status == 1)
     & (job_info.c.trigger_next_time == AWAITING_SETTLEMENT_MS)
 )
+# Made once: it is asked with each batch of results, and to make a statement costs more than to run this one.
+_IS_THERE_ANY = select(exists().where(_LIMITED), exists().where(_AWAITING))
 
 
 @dataclass(slots=True)
@@ -46,7 +48,7 @@ def hold_jobs_of(connection: Connection, run_ids: Sequence[RunId]) -> HeldJobs:
 
     Mostly there is none in the whole installation, which indexes tell, and the runs are not looked at.
     """
-    if not run_ids or not any(connection.execute(select(exists().where(_LIMITED), exists().where(_AWAITING))).one()):
+    if not run_ids or not any(connection.execute(_IS_THERE_ANY).one()):
         return HeldJobs()
     theirs = statements(connection).by_index(select(job_log.c.job_id), job_log, PRIMARY_KEY)
     jobs = select(job_info.c.id).where(
