@@ -97,7 +97,7 @@ async def test_a_woken_process_plans_under_the_id_that_lives(live: LiveAdmin) ->
         await executor.register()
     job = await live.job(running=True, schedule_type="FIX_RATE", schedule_conf="60")
     dead = await declared_dead(live)
-    await live.change_job(job.id, trigger_next_time=live.admin.services.clock.now() + 4000)
+    await live.change_job(job.id, trigger_next_time=live.admin.services.clock.now() + 2000)
     await live.admin.engine._claim()
     assert live.admin.engine.node_id > dead
     assert await owners(live) == [live.admin.engine.node_id]
