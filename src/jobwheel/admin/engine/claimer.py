@@ -90,6 +90,7 @@ class Claimer:
         self._fly = fly
         self._limits = limits
         self._schedules = Schedules(zone.name)
+        self._runs_per_job = 1.0
         self._between_tries = Backoff(first_s=0.01, most_s=0.2, jitter=0.5)
 
     async def run_once(self) -> int:
@@ -118,7 +119,9 @@ class Claimer:
         now_ms = self._clock.now()
         horizon_ms = now_ms + int(self._limits.look_ahead_s * 1000)
         most = self._limits.most_runs
-        due = claims.due_jobs(connection, now_ms + int(self._limits.claimed_ahead_s * 1000), most)
+        # As many as there will be room for, if they fire as often as the last ones: none is read in vain.
+        most_jobs = max(1, round(most / self._runs_per_job))
+        due = claims.due_jobs(connection, now_ms + int(self._limits.claimed_ahead_s * 1000), most_jobs)
         batch = _Batch(room=most)
         for job in due:
             if batch.room <= 0:
@@ -128,7 +131,8 @@ class Claimer:
         written = runs.insert_runs(connection, self._zone, [run for job_id, run in batch.runs if job_id in matched])
         noted = [event for job_id, event in batch.events if job_id in matched]
         events.insert_events(connection, noted)
-        return Claimed(written, noted, more=batch.room <= 0 or len(due) == most)
+        self._runs_per_job = max(1.0, len(batch.runs) / max(1, len(batch.moves)))
+        return Claimed(written, noted, more=batch.room <= 0 or len(due) == most_jobs)
 
     def _plan_into(self, batch: _Batch, job: DueJob, node_id: NodeId, now_ms: int, horizon_ms: int) -> None:
         limits = PlanLimits(horizon_ms, batch.room, self._limits.most_made_up)
