@@ -71,8 +71,8 @@ async def test_a_claim_writes_runs_and_moves_the_job_on(store: Store) -> None:
     assert await events_of(store, job_id) == []
 
 
-@pytest.mark.parametrize(("look_ahead_s", "ahead_s"), [(1, 1), (2, 2), (3, 2), (5, 2.5), (60, 30)])
-def test_a_job_is_claimed_half_the_look_ahead_before_its_time(look_ahead_s: float, ahead_s: float) -> None:
+@pytest.mark.parametrize(("look_ahead_s", "ahead_s"), [(1, 1), (2, 2), (3, 2), (5, 3), (60, 36)])
+def test_a_job_is_claimed_well_before_its_time(look_ahead_s: float, ahead_s: float) -> None:
     assert claimed_ahead_s(look_ahead_s) == ahead_s
 
 
@@ -92,7 +92,7 @@ async def test_a_job_of_every_second_is_claimed_each_few_seconds_and_no_instant_
         await clock.advance(1.0)
     assert instants == [SECOND_MS + 1000 * n for n in range(len(instants))]
     assert instants[-1] > clock.now()
-    assert passes <= 8
+    assert passes <= 10
 
 
 @pytest.mark.parametrize("most", [1, 2, 7])
