@@ -64,6 +64,28 @@ async def test_runs_written_after_the_burial_are_found(store: Store) -> None:
     assert (await store.run_row(late.id))["owner"] == heir
 
 
+@pytest.mark.parametrize("address", [None, ""])
+async def test_a_run_that_was_to_fail_without_an_address_has_its_turn_again(store: Store, address: str | None) -> None:
+    heir, dead = await store.node(), NodeId(77)
+    nowhere, somewhere = [await store.sending(dead) for _ in range(2)]
+    await store.change_run(nowhere, executor_address=address)
+    assert await bury(store, heir) == [nodes.Heritage(dead, nodes.Adopted(1, 1))]
+    row = await store.run_row(nowhere)
+    assert (row["phase"], row["owner"], row["sent_ms"]) == ("pending", heir, None)
+    assert (await store.run_row(somewhere))["phase"] == "unconfirmed"
+
+
+async def test_so_it_has_where_the_file_proves_that_all_others_are_dead(store: Store) -> None:
+    heir, dead = await store.node(), NodeId(77)
+    nowhere, somewhere = [await store.sending(dead) for _ in range(2)]
+    await store.change_run(nowhere, executor_address=None)
+    assert await store.database.write(nodes.adopt_all, heir, NOW_MS, 60_000) == nodes.Adopted(1, 1)
+    assert ((await store.run_row(nowhere))["phase"], (await store.run_row(somewhere))["phase"]) == (
+        "pending",
+        "unconfirmed",
+    )
+
+
 async def test_runs_that_nobody_owns_are_left_to_the_feeder(store: Store) -> None:
     heir = await store.node()
     run = (await store.pending(None))[0]

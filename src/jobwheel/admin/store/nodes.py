@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import ColumnElement, Connection, case, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, case, delete, func, insert, select, update
 
 from jobwheel.admin.domain.ids import NodeId
 from jobwheel.admin.domain.run import Phase
@@ -64,7 +64,9 @@ def adopt_all(connection: Connection, node_id: NodeId, now_ms: int, ask_others_a
     """
     not_mine = (job_log.c.owner != node_id) | job_log.c.owner.is_(None)
     pending = _take(connection, (job_log.c.phase == Phase.PENDING) & not_mine, node_id)
-    sending = _doubt(connection, (job_log.c.phase == Phase.SENDING) & not_mine, now_ms, ask_others_after_ms)
+    is_sending = (job_log.c.phase == Phase.SENDING) & not_mine
+    pending += _take_unsent(connection, is_sending, node_id)
+    sending = _doubt(connection, is_sending, now_ms, ask_others_after_ms)
     # A look further away than any is set: the clock was set back while no node ran.
     connection.execute(
         update(job_log)
@@ -120,7 +122,7 @@ def _adopt_free(
 ) -> Adopted:
     """Take over a dead node's runs, without those that its last transaction still holds."""
     free = (
-        select(job_log.c.id, job_log.c.phase)
+        select(job_log.c.id, job_log.c.phase, job_log.c.executor_address)
         .where(job_log.c.phase.in_([Phase.PENDING, Phase.SENDING]), job_log.c.owner == dead)
         .order_by(job_log.c.id)
         .with_for_update(skip_locked=True)
@@ -128,12 +130,15 @@ def _adopt_free(
     # By their ids alone: a search by phase or owner would meet the rows that are held again, and wait.
     rows = connection.execute(free).all()
     pending = [row.id for row in rows if row.phase == Phase.PENDING]
-    sending = [row.id for row in rows if row.phase == Phase.SENDING]
+    unsent = [row.id for row in rows if row.phase == Phase.SENDING and not row.executor_address]
+    sending = [row.id for row in rows if row.phase == Phase.SENDING and row.executor_address]
+    for first in range(0, len(unsent), _BATCH):
+        _take_unsent(connection, job_log.c.id.in_(unsent[first : first + _BATCH]), node_id)
     for first in range(0, len(pending), _BATCH):
         _take(connection, job_log.c.id.in_(pending[first : first + _BATCH]), node_id)
     for first in range(0, len(sending), _BATCH):
         _doubt(connection, job_log.c.id.in_(sending[first : first + _BATCH]), now_ms, ask_others_after_ms)
-    return Adopted(len(pending), len(sending))
+    return Adopted(len(pending) + len(unsent), len(sending))
 
 
 def _owners_without_a_node(connection: Connection) -> list[NodeId]:
@@ -154,6 +159,12 @@ def _owners_without_a_node(connection: Connection) -> list[NodeId]:
 def _take(connection: Connection, which: ColumnElement[bool], node_id: NodeId) -> int:
     """Pending runs become this node's."""
     return connection.execute(update(job_log).where(which).values(owner=node_id)).rowcount
+
+
+def _take_unsent(connection: Connection, which: ColumnElement[bool], node_id: NodeId) -> int:
+    """Runs that took off without an address, to fail, were sent nowhere: they are this node's, and have their turn."""
+    nowhere = update(job_log).where(which, func.coalesce(job_log.c.executor_address, "") == "")
+    return connection.execute(nowhere.values(phase=Phase.PENDING, owner=node_id, sent_ms=None)).rowcount
 
 
 def _doubt(connection: Connection, which: ColumnElement[bool], now_ms: int, ask_others_after_ms: int) -> int:
