@@ -26,7 +26,7 @@ SINGLE_SHOTS = rounds(5)
 async def start_all(scene: Scene) -> list[JobId]:
     """A thousand per-second jobs, started at one moment."""
     async with operator(scene) as someone:
-        jobs = await someone.jobs(JOBS, **EVERY_SECOND)
+        jobs = await asyncio.gather(*(someone.job(**EVERY_SECOND) for _ in range(JOBS)))
         await asyncio.gather(*(someone.ask("POST", f"jobs/{job_id}/start") for job_id in jobs))
     return jobs
 

@@ -1,7 +1,9 @@
 """A peer that answers with raw bytes by a script: what well-behaved and ill-behaved servers do to a client."""
 
 import asyncio
+import contextlib
 import os
+import random
 import socket
 import ssl
 import struct
@@ -168,8 +170,13 @@ async def reset(writer: asyncio.StreamWriter) -> None:
 
 
 def unused_port() -> int:
-    """A port of 127.0.0.1 where nobody listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A port of 127.0.0.1 where nobody listens, nor will by chance.
+
+    It is below those that the system hands out, at a random place: one of its own would be given away again, to any
+    connection that is made before whoever is to listen there does.
+    """
+    while True:
+        port = random.SystemRandom().randrange(20_000, 32_000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from tests.support.http_peer import unused_port
 from tests.support.server_process import ServerProcess, run_as
 
 SERVER_KINDS: Final = ("postgresql", "mariadb")
@@ -117,7 +118,7 @@ def _program(kind: str) -> Path | None:
 def _make_postgresql(folder: Path, *, durable: bool) -> Server:
     initdb = _program("postgresql")
     assert initdb is not None
-    data, password, port = folder / "data", secrets.token_hex(12), _free_port()
+    data, password, port = folder / "data", secrets.token_hex(12), unused_port()
     user = _own(folder, "postgres")
     password_file = folder / "password"
     password_file.write_text(password)
@@ -144,7 +145,7 @@ def _make_postgresql(folder: Path, *, durable: bool) -> Server:
 def _make_mariadb(folder: Path, *, durable: bool) -> Server:
     program = _program("mariadb")
     assert program is not None
-    data, password, port = folder / "data", secrets.token_hex(12), _free_port()
+    data, password, port = folder / "data", secrets.token_hex(12), unused_port()
     data.mkdir()
     user = _own(folder, "mysql", data)
     # A server that starts removes what it takes for leftovers in its temporary folder, also those of one that runs.
@@ -210,9 +211,3 @@ def _first_bytes(port: int, sent: bytes, most: int = 1) -> bytes:
             return probe.recv(most)
     except OSError:
         return b""
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

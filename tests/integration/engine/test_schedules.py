@@ -4,6 +4,8 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from sqlalchemy import update
+
 from jobwheel.admin.domain.job import Job
 from jobwheel.admin.domain.run import Outcome
 from jobwheel.admin.store.tables import job_info
@@ -100,14 +102,19 @@ async def test_a_deleted_job_starts_no_more_and_its_results_are_acknowledged(liv
         assert (await executor.report(executor.runs()[0].log_id))["code"] == 200
 
 
+def _once(at: datetime) -> dict[str, str]:
+    return {"schedule_type": "ONCE", "schedule_conf": f"{at:%Y-%m-%dT%H:%M:%S}Z"}
+
+
 async def test_a_burst_of_one_instant_starts_every_run_once(live: LiveAdmin) -> None:
     async with live.executor(instance=INSTANCE) as executor:
         await executor.register()
-        at = datetime.fromtimestamp(CLOCK.now() // 1000, UTC) + timedelta(seconds=2)
-        jobs = [
-            await live.job(running=True, schedule_type="ONCE", schedule_conf=f"{at:%Y-%m-%dT%H:%M:%S}Z")
-            for _ in range(100)
-        ]
+        later = datetime.fromtimestamp(CLOCK.now() // 1000, UTC) + timedelta(days=1)
+        jobs = [await live.job(running=True, **_once(later)) for _ in range(100)]
+        # All by one write: to make a hundred jobs may take longer than the instant is away.
+        soon = datetime.fromtimestamp(CLOCK.now() // 1000, UTC) + timedelta(seconds=2)
+        moved = update(job_info).values(**_once(soon), trigger_next_time=int(soon.timestamp() * 1000))
+        await live.admin.database.write(lambda c: c.execute(moved))
         await until(lambda: len(executor.runs()) >= 100)
         assert sorted(run.body["jobId"] for run in executor.runs()) == sorted(job.id for job in jobs)
         assert all(planned_ms <= at_ms for job in jobs for planned_ms, at_ms in starts(executor, job))

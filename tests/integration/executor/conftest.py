@@ -1,24 +1,13 @@
-import contextlib
-import random
-import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from jobwheel import Executor
+from tests.support.http_peer import unused_port
 from tests.support.recording_admin import RecordingAdmin
 
 MakeExecutor = Callable[..., Executor]
-
-
-def free_port() -> int:
-    """A port that nobody is given by chance: below those that the system hands out, at a random place."""
-    while True:
-        port = random.SystemRandom().randrange(20_000, 32_000)
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port
 
 
 @pytest.fixture
@@ -36,7 +25,7 @@ def make_executor(admin: RecordingAdmin, tmp_path: Path) -> Iterator[MakeExecuto
         usual: dict[str, object] = {
             "app_name": "demo",
             "admin": admin.url,
-            "port": free_port(),
+            "port": unused_port(),
             "log_path": tmp_path / "executor",
             "stop_deadline_s": 4,
         }
