@@ -182,9 +182,9 @@ class Dispatcher:
             return self._context.messages.out(candidate.address)
         return None
 
-    def fail(self, run: PendingRun, message: str, outcome: Outcome = Outcome.FAILED) -> None:
+    def fail(self, run: PendingRun, message: str) -> None:
         """End a run that took off and is not sent anywhere."""
-        self._writer.add(Unsent(run.id, self._context.clock.now(), 500, outcome, _bounded(message)))
+        self._writer.add(Unsent(run.id, self._context.clock.now(), 500, Outcome.FAILED, _bounded(message)))
 
     async def _is_mine(self, flight: Flight) -> bool:
         """Asked before a byte is written: whether the run is still this node's.
