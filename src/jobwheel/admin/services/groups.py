@@ -4,10 +4,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from jobwheel.admin.domain.event import EventKind, NewEvent
-from jobwheel.admin.domain.group import LIVE_FOR_MS, AddressType, Group, Registration
+from jobwheel.admin.domain.group import LIVE_FOR_MS, MOST_ADDRESS, AddressType, Group, Registration
 from jobwheel.admin.domain.ids import GroupId
 from jobwheel.admin.services.errors import (
     GroupInUseError,
@@ -16,7 +15,7 @@ from jobwheel.admin.services.errors import (
     TakenError,
     VersionConflictError,
 )
-from jobwheel.admin.services.texts import checked_text
+from jobwheel.admin.services.texts import checked_text, why_no_address
 from jobwheel.admin.store import Connection
 from jobwheel.admin.store.database import Database
 from jobwheel.admin.store.events import insert_event
@@ -33,9 +32,9 @@ from jobwheel.admin.store.groups import (
 )
 from jobwheel.admin.store.zone import InstallationZone
 from jobwheel.kernel.clock import Clock
+from jobwheel.wire.client_request import without_credentials
 
 _APP_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{3,63}", re.ASCII)
-_MOST_ADDRESS: Final = 255
 _MOST_ADDRESSES_TEXT: Final = 65_535
 ADDRESS_TYPES: Final = {"registered": AddressType.REGISTERED, "fixed": AddressType.FIXED}
 
@@ -234,13 +233,9 @@ def _addresses(texts: Sequence[str]) -> tuple[str, ...]:
 
 def _address(text: str) -> str:
     """The root of an executor: http or https, a host, perhaps a port, a path if it is mounted somewhere."""
-    checked_text("addresses", text, _MOST_ADDRESS, least=1)
-    try:
-        parts = urlsplit(text)
-        # Reading the port checks it.
-        well_formed = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        well_formed = False
-    if not well_formed or any(character in text for character in " ,\\@?#"):
-        raise InvalidFieldError("addresses", f"{text!r} is not an address such as http://10.0.0.7:9999/")
+    checked_text("addresses", text, MOST_ADDRESS, least=1)
+    why = why_no_address(text)
+    if why is not None:
+        shown = without_credentials(text)
+        raise InvalidFieldError("addresses", f"{shown!r} is not an address such as http://10.0.0.7:9999/: {why}")
     return text
