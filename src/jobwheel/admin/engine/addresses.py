@@ -75,9 +75,9 @@ class AddressBook:
             live = self._live[group_id] = self._find_live(group_id, now_ms)
         return live
 
-    def is_candidate(self, group_id: GroupId, address: str) -> bool:
-        """Whether the address may get runs at this moment."""
-        return any(each.address == address for each in self.candidates(group_id))
+    def is_out(self, group_id: GroupId, address: str) -> bool:
+        """Whether an address that was a candidate has been found unreachable since."""
+        return address in self._out and all(each.address != address for each in self.candidates(group_id))
 
     def _find_live(self, group_id: GroupId, now_ms: int) -> tuple[Candidate, ...]:
         group = self._groups.get(group_id)
