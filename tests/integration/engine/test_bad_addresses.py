@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete, func, insert, select
 
 from jobwheel.admin.domain.ids import RunId
 from jobwheel.admin.domain.job import Job
@@ -110,6 +110,25 @@ async def test_what_another_admin_let_register_is_passed_over(live: LiveAdmin) -
         runs = [await ended(live, job) for _ in range(len(NO_ADDRESSES) + 1)]
         assert {(run.outcome, run.executor_address) for run in runs} == {(Outcome.SUCCEEDED, executor.address)}
         assert len(executor.runs()) == len(runs)
+
+
+async def test_a_group_just_made_or_changed_gets_its_runs_at_once(live: LiveAdmin) -> None:
+    groups = live.admin.services.groups
+    async with live.executor() as one, live.executor() as two:
+        made = {"app_name": "fresh", "title": "fresh", "address_type": "fixed", "addresses": [one.address]}
+        group_id = (await groups.create(made, actor="test")).group.id
+        job = await live.job(app_name="fresh")
+        assert (await ended(live, job)).executor_address == one.address
+        await groups.update(group_id, {"addresses": [two.address]}, version=None, actor="test")
+        assert (await ended(live, job)).executor_address == two.address
+        assert (len(one.runs()), len(two.runs())) == (1, 1)
+
+
+async def test_a_group_that_another_node_has_just_made_gets_its_runs_at_once(live: LiveAdmin) -> None:
+    async with live.executor() as executor:
+        columns = {"app_name": "fresh", "title": "", "address_type": 1, "address_list": executor.address}
+        await live.admin.database.write(lambda c: c.execute(insert(job_group).values(columns)))
+        assert (await ended(live, await live.job(app_name="fresh"))).outcome is Outcome.SUCCEEDED
 
 
 async def test_registered_addresses_that_are_all_out_are_named(live: LiveAdmin) -> None:

@@ -1,6 +1,6 @@
 """The live addresses of every group, in memory."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from jobwheel.admin.domain.group import LIVE_FOR_MS, SPARED_MS, Registration
@@ -34,6 +34,7 @@ class AddressBook:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._groups: dict[GroupId, GroupAddresses] = {}
+        self._gone: set[GroupId] = set()
         self._out: dict[str, int] = {}
         self._left: dict[tuple[str, str], int] = {}
         # When the registry was last read, whether it could not be since, and who is spared for how long.
@@ -63,6 +64,16 @@ class AddressBook:
         self._out = {address: out_ms for address, out_ms in self._out.items() if out_ms > keep_ms}
         self._left = {key: left_ms for key, left_ms in self._left.items() if left_ms > keep_ms}
         return before != {group_id: _addresses(group) for group_id, group in self._groups.items()}
+
+    async def learn(self, group_ids: Iterable[GroupId]) -> None:
+        """Make sure that groups which jobs are of are known, however new they are.
+
+        One that is not found has been deleted, and is not looked for again: ids are given once.
+        """
+        unknown = set(group_ids) - self._groups.keys() - self._gone
+        if unknown:
+            await self.refresh()
+            self._gone |= unknown - self._groups.keys()
 
     def candidates(self, group_id: GroupId) -> Sequence[Candidate]:
         """The group's live addresses, sorted; a fixed list in its own order."""

@@ -8,6 +8,7 @@ from typing import Any, Final
 from jobwheel.admin.domain.event import EventKind, NewEvent
 from jobwheel.admin.domain.group import LIVE_FOR_MS, MOST_ADDRESS, AddressType, Group, Registration
 from jobwheel.admin.domain.ids import GroupId
+from jobwheel.admin.engine.addresses import AddressBook
 from jobwheel.admin.services.errors import (
     GroupInUseError,
     InvalidFieldError,
@@ -59,8 +60,9 @@ class GroupView:
 class Groups:
     """The use cases of groups. `actor` is the name of who asks; `given` holds fields of the API with checked types."""
 
-    def __init__(self, database: Database, clock: Clock, zone: InstallationZone) -> None:
+    def __init__(self, database: Database, clock: Clock, zone: InstallationZone, book: AddressBook) -> None:
         self._database = database
+        self._book = book
         self._clock = clock
         self._zone = zone
 
@@ -87,7 +89,9 @@ class Groups:
             if name not in given:
                 raise InvalidFieldError(name, "is required")
         blank = Group(GroupId(0), "", "", AddressType.REGISTERED, (), self._clock.now(), 0)
-        return await self._database.write(self._create, _changed(blank, given), actor)
+        view = await self._database.write(self._create, _changed(blank, given), actor)
+        await self._book.refresh()
+        return view
 
     async def update(
         self, group_id: GroupId, given: Mapping[str, Any], *, version: int | None, actor: str
@@ -100,7 +104,9 @@ class Groups:
             TakenError: a group of this app name exists.
             VersionConflictError: somebody changed it.
         """
-        return await self._database.write(self._update, group_id, given, version, actor)
+        view = await self._database.write(self._update, group_id, given, version, actor)
+        await self._book.refresh()
+        return view
 
     async def delete(self, group_id: GroupId, *, actor: str) -> None:
         """Remove a group that has no jobs.
@@ -110,6 +116,7 @@ class Groups:
             GroupInUseError: it has jobs.
         """
         await self._database.write(self._delete, group_id, actor)
+        await self._book.refresh()
 
     def _get(self, connection: Connection, group_id: GroupId) -> GroupView:
         group = get_group(connection, self._zone, group_id)
