@@ -12,6 +12,7 @@ from starlette.types import ASGIApp
 from jobwheel.admin.api.app import Services, create_app
 from jobwheel.admin.domain.ids import NodeId
 from jobwheel.admin.domain.run import PendingRun
+from jobwheel.admin.engine.addresses import AddressBook
 from jobwheel.admin.engine.figures import EngineFigures, HealthReason
 from jobwheel.admin.services.groups import Groups
 from jobwheel.admin.services.installation import prepare_installation
@@ -132,7 +133,7 @@ async def admin_harness(path: Path, metrics_token: Secret | None = None) -> Asyn
                 clock=clock,
                 zone_name=made.zone.name,
                 sign_in=SignIn(database, clock, passwords),
-                groups=Groups(database, clock, made.zone),
+                groups=Groups(database, clock, made.zone, AddressBook(database)),
                 jobs=jobs,
                 triggers=Triggers(database, clock, made.zone, scheduler),
                 previews=Previews(clock, made.zone, jobs),

@@ -80,8 +80,8 @@ class LiveAdmin:
 
         return await seen(look, within_s)
 
-    async def done(self, run_id: RunId) -> Run:
-        return await self.run_when(run_id, lambda run: run.phase is None)
+    async def done(self, run_id: RunId, within_s: float = 8.0) -> Run:
+        return await self.run_when(run_id, lambda run: run.phase is None, within_s)
 
     async def change_run(self, run_id: RunId, **columns: object) -> None:
         statement = update(job_log).where(job_log.c.id == run_id).values(columns)

@@ -85,7 +85,7 @@ def _assemble(
         clock=clock,
         zone_name=zone.name,
         sign_in=SignIn(database, clock, passwords),
-        groups=Groups(database, clock, zone),
+        groups=Groups(database, clock, zone, engine.addresses),
         jobs=jobs,
         triggers=Triggers(database, clock, zone, engine),
         previews=Previews(clock, zone, jobs),

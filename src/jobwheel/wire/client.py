@@ -13,6 +13,7 @@ from jobwheel.kernel.service import Service
 from jobwheel.wire.client_connection import ClientConnection, WireReply
 from jobwheel.wire.client_request import join_url, parse_target, request_bytes, request_head
 from jobwheel.wire.errors import UncertainError, UnreachableError
+from jobwheel.wire.messages import MAX_BODY_BYTES
 
 __all__ = ["UncertainError", "UnreachableError", "WireClient", "WireReply", "join_url"]
 
@@ -64,22 +65,30 @@ class WireClient(Service):
         """How many connections wait for a reply."""
         return len(self._busy)
 
-    async def post(self, url: str, body: bytes, headers: Mapping[str, str], timeout_s: float) -> WireReply:
+    async def post(
+        self,
+        url: str,
+        body: bytes,
+        headers: Mapping[str, str],
+        timeout_s: float,
+        most_bytes: int = MAX_BODY_BYTES,
+    ) -> WireReply:
         """Post `body` and return the reply, whatever its status; redirects are not followed.
 
-        `timeout_s` runs from the moment the request is written; connecting has its own time-out before that. A caller
-        that is cancelled cannot know whether the peer acted.
+        `timeout_s` runs from the moment the request is written; connecting has its own time-out before that. No more
+        than `most_bytes` of a reply are read. A caller that is cancelled cannot know whether the peer acted.
 
         Raises:
             UnreachableError: no byte of the request was written: the peer cannot have seen it.
-            UncertainError: at least the first byte was written, and no readable reply came within `timeout_s`.
+            UncertainError: at least the first byte was written, and no readable reply came within `timeout_s`, or
+                one that is larger than `most_bytes`.
         """
         origin, head = self._head(url, headers)
         request = request_bytes(head, body)
         self._check_accepting(url)
         connection = self._take_idle(origin) or await self._connect(url, origin)
         connection.deadline = self.clock.monotonic() + timeout_s
-        waiter = connection.send(url, request)
+        waiter = connection.send(url, request, most_bytes)
         self._busy.add(connection)
         self._used.set()
         try:

@@ -12,8 +12,6 @@ from jobwheel.wire.errors import UncertainError
 from jobwheel.wire.messages import MAX_BODY_BYTES
 
 _MAX_HEAD_BYTES = 64 * 1024
-# A reply in chunks of one byte each has six bytes on the wire for each byte of its body; nobody honest does that.
-_MAX_REPLY_BYTES = 2 * MAX_BODY_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +35,7 @@ class ClientConnection(asyncio.Protocol):
         "_budget",
         "_complete",
         "_ends_at_eof",
+        "_most_bytes",
         "_on_lost",
         "_parser",
         "_poll",
@@ -62,6 +61,7 @@ class ClientConnection(asyncio.Protocol):
         self.idle_since = 0.0
         self.open = False
         self.reusable = False
+        self._most_bytes = MAX_BODY_BYTES
         self._reset()
 
     def _reset(self) -> None:
@@ -73,11 +73,15 @@ class ClientConnection(asyncio.Protocol):
         self._complete = False
         self._ends_at_eof = True
 
-    def send(self, url: str, request: bytes) -> asyncio.Future[WireReply]:
-        """Write a request. From here on the peer may have acted on it: every failure is an `UncertainError`."""
+    def send(self, url: str, request: bytes, most_bytes: int) -> asyncio.Future[WireReply]:
+        """Write a request, the reply to which has `most_bytes` at most.
+
+        From here on the peer may have acted on it: every failure is an `UncertainError`.
+        """
         assert self._transport is not None
         self._reset()
         self._url = url
+        self._most_bytes = most_bytes
         self.reusable = False
         self._waiter = asyncio.get_running_loop().create_future()
         self._transport.write(request)
@@ -125,8 +129,8 @@ class ClientConnection(asyncio.Protocol):
             trouble = "it switched to another protocol"
         except httptools.HttpParserError as error:
             trouble = f"the reply is no HTTP ({error})"
-        if self._body_bytes > MAX_BODY_BYTES or self._received > self._budget:
-            self.fail(f"the reply is larger than {MAX_BODY_BYTES} bytes, or its head than {_MAX_HEAD_BYTES}")
+        if self._body_bytes > self._most_bytes or self._received > self._budget:
+            self.fail(f"the reply is larger than {self._most_bytes} bytes, or its head than {_MAX_HEAD_BYTES}")
         elif self._complete:
             self._settle_reply(trouble)
         elif trouble:
@@ -161,7 +165,8 @@ class ClientConnection(asyncio.Protocol):
         status = self._parser.get_status_code()
         if status >= 200 and not self._complete:
             self._status = status
-            self._budget = _MAX_REPLY_BYTES
+            # In chunks of one byte each it has six on the wire for each of its body; nobody honest does that.
+            self._budget = _MAX_HEAD_BYTES + 2 * self._most_bytes
 
     def on_body(self, body: bytes) -> None:
         if not self._complete:

@@ -102,5 +102,10 @@ def _checked_host(url: str, host: str) -> str:
     return host
 
 
+def without_credentials(url: str) -> str:
+    """The URL as it may be shown."""
+    return _USER_INFO.sub("***@", url)
+
+
 def _refused(url: str, why: str) -> UnreachableError:
-    return UnreachableError(_USER_INFO.sub("***@", url), why)
+    return UnreachableError(without_credentials(url), why)

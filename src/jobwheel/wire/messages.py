@@ -17,6 +17,9 @@ WRONG_TOKEN_MESSAGE = "The access token is wrong."  # noqa: S105 - the reply tha
 
 MAX_BODY_BYTES = 10 * 1024 * 1024
 
+MOST_INSTANCE = 36
+"""How long the id of an executor's process may be: that of a UUID."""
+
 
 # What the peers' languages and every database can hold: a larger number must fail here, not where it is stored.
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]

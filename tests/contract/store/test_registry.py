@@ -2,11 +2,11 @@ import msgspec
 import pytest
 from sqlalchemy import select, update
 
-from jobwheel.admin.domain.group import LIVE_FOR_MS
-from jobwheel.admin.store import registry
+from jobwheel.admin.domain.group import LIVE_FOR_MS, MOST_ADDRESS
+from jobwheel.admin.store import registry, run_log
 from jobwheel.admin.store.tables import job_registry
 from jobwheel.wire.messages import Features, RegistryRequest
-from tests.support.store import NOW_MS, Store
+from tests.support.store import NOW_MS, Store, take_off
 
 A, B = "http://a:9999/", "http://b:9999"
 
@@ -61,6 +61,16 @@ async def test_an_address_is_live_for_ninety_seconds(store: Store) -> None:
     await beat(store, A)
     assert await live(store, NOW_MS + LIVE_FOR_MS - 1) == [A]
     assert await live(store, NOW_MS + LIVE_FOR_MS) == []
+
+
+async def test_a_fixed_list_keeps_its_order_and_leaves_out_what_no_run_can_hold(store: Store) -> None:
+    longest = f"http://{'h' * (MOST_ADDRESS - 7)}"
+    await store.group(address_type=1, address_list=f" {B} ,{longest}x,,{A},{longest}")
+    assert await live(store) == [B, A, longest]
+    node_id, job_id = await store.node(), await store.job()
+    run_id = (await store.pending(node_id, job_id=job_id))[0].id
+    there = take_off(run_id, address=longest)
+    assert await store.database.write(run_log.take_off, node_id, NOW_MS, [there]) == {run_id}
 
 
 async def test_rows_of_other_registry_groups_are_kept_and_ignored(store: Store) -> None:

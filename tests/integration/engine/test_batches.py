@@ -14,9 +14,9 @@ from tests.support.recording_executor import INSTANCE, Asked, RecordingExecutor,
 from tests.support.store import new_run
 
 
-async def write_due(live: LiveAdmin, job: Job, count: int) -> list[RunId]:
+async def write_due(live: LiveAdmin, job: Job, count: int, parameter: str = "day=1") -> list[RunId]:
     """Pending runs of this node that are due at once, all in one instant."""
-    run = new_run(live.admin.engine.node_id, CLOCK.now() - 100, job_id=job.id)
+    run = new_run(live.admin.engine.node_id, CLOCK.now() - 100, job_id=job.id, parameter=parameter)
     written = await live.admin.database.write(runs.insert_runs, live.admin.installation.zone, [run] * count)
     live.admin.engine.fly(written)
     return [each.id for each in written]

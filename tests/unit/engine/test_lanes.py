@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from jobwheel.admin.domain.ids import JobId
+from jobwheel.admin.domain.ids import GroupId, JobId
 from jobwheel.admin.engine.lanes import Lane, SlowJobs
 from tests.support.engine_parts import pending_run
 
@@ -48,12 +48,14 @@ async def test_a_lane_is_ready_while_a_run_waits() -> None:
 
 async def test_no_more_requests_than_the_limit_have_a_slot() -> None:
     lane = Lane("fast", 2)
-    async with lane, lane:
-        third = asyncio.create_task(lane.__aenter__())
-        await asyncio.sleep(0)  # noqa: TID251 - a turn of the loop
-        assert (lane.in_use, third.done()) == (2, False)
+    for group_id in (1, 2):
+        await lane.enter(GroupId(group_id))
+    third = asyncio.create_task(lane.enter(GroupId(3)))
+    await asyncio.sleep(0)  # noqa: TID251 - a turn of the loop
+    assert (lane.in_use, third.done()) == (2, False)
+    lane.leave(GroupId(1))
     await asyncio.wait_for(third, 1)
-    assert lane.in_use == 1
+    assert lane.in_use == 2
 
 
 def test_clearing_a_lane_forgets_what_waits() -> None:

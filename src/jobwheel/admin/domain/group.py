@@ -40,6 +40,9 @@ class Registration:
     batch: bool = False
 
 
+MOST_ADDRESS = 255
+"""How many characters an executor's address has at most: a run's row holds no more."""
+
 LIVE_FOR_MS = 90_000
 """An address is live for so long after its last beat (`behaviour.md`, Registry)."""
 

@@ -1,6 +1,6 @@
 """The live addresses of every group, in memory."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from jobwheel.admin.domain.group import LIVE_FOR_MS, SPARED_MS, Registration
@@ -34,6 +34,7 @@ class AddressBook:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._groups: dict[GroupId, GroupAddresses] = {}
+        self._gone: set[GroupId] = set()
         self._out: dict[str, int] = {}
         self._left: dict[tuple[str, str], int] = {}
         # When the registry was last read, whether it could not be since, and who is spared for how long.
@@ -64,6 +65,16 @@ class AddressBook:
         self._left = {key: left_ms for key, left_ms in self._left.items() if left_ms > keep_ms}
         return before != {group_id: _addresses(group) for group_id, group in self._groups.items()}
 
+    async def learn(self, group_ids: Iterable[GroupId]) -> None:
+        """Make sure that groups which jobs are of are known, however new they are.
+
+        One that is not found has been deleted, and is not looked for again: ids are given once.
+        """
+        unknown = set(group_ids) - self._groups.keys() - self._gone
+        if unknown:
+            await self.refresh()
+            self._gone |= unknown - self._groups.keys()
+
     def candidates(self, group_id: GroupId) -> Sequence[Candidate]:
         """The group's live addresses, sorted; a fixed list in its own order."""
         now_ms = self._database.now_ms()
@@ -75,9 +86,9 @@ class AddressBook:
             live = self._live[group_id] = self._find_live(group_id, now_ms)
         return live
 
-    def is_candidate(self, group_id: GroupId, address: str) -> bool:
-        """Whether the address may get runs at this moment."""
-        return any(each.address == address for each in self.candidates(group_id))
+    def is_out(self, group_id: GroupId, address: str) -> bool:
+        """Whether an address that was a candidate has been found unreachable since."""
+        return address in self._out and all(each.address != address for each in self.candidates(group_id))
 
     def _find_live(self, group_id: GroupId, now_ms: int) -> tuple[Candidate, ...]:
         group = self._groups.get(group_id)

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from jobwheel.admin.domain.ids import JobId
+from jobwheel.admin.domain.ids import GroupId, JobId
 from jobwheel.admin.domain.job import DispatchJob
 from jobwheel.admin.domain.run import PendingRun
 from jobwheel.admin.engine.addresses import AddressBook, Candidate
@@ -22,22 +22,37 @@ log = get_logger(__name__)
 
 
 class Asker:
-    """Asks executors for a router, as one group. A question that is under way already is not asked twice."""
+    """Asks executors for a router, as one group. A question that is under way already is not asked twice.
 
-    def __init__(self, client: ExecutorClient, questions: "Questions", app_name: str) -> None:
+    Nor is one asked of an address that somebody has found unreachable meanwhile.
+    """
+
+    def __init__(
+        self, client: ExecutorClient, questions: "Questions", book: AddressBook, group_id: GroupId, out: str
+    ) -> None:
         self._client = client
         self._questions = questions
-        self._app_name = app_name
+        self._book = book
+        self._group_id = group_id
+        self._app_name = book.app_name(group_id) or ""
+        self._out = Answer(AnswerKind.UNREACHABLE, 500, out)
 
     async def beat(self, candidate: Candidate) -> Answer:
         address = candidate.address
-        return await self._questions.ask(address, "", lambda: self._client.beat(address, self._app_name))
+        return await self._ask(address, "", lambda: self._client.beat(address, self._app_name))
 
     async def idle_beat(self, job_id: JobId, candidate: Candidate) -> Answer:
         address, query = candidate.address, JobQuery(job_id)
-        return await self._questions.ask(
-            address, str(job_id), lambda: self._client.idle_beat(address, self._app_name, query)
-        )
+        return await self._ask(address, str(job_id), lambda: self._client.idle_beat(address, self._app_name, query))
+
+    async def _ask(self, address: str, about: str, question: Callable[[], Awaitable[Answer]]) -> Answer:
+        if self._book.is_out(self._group_id, address):
+            return self._out
+        answer = await self._questions.ask(address, about, question)
+        if answer.kind is AnswerKind.UNREACHABLE:
+            # At once: other runs need not wait for it again, however long this one asks on.
+            self._book.mark_unreachable(address)
+        return answer
 
 
 class Questions:
@@ -72,9 +87,10 @@ class Questions:
 
 @dataclass(slots=True)
 class _Line:
-    """The runs of a lane that wait for somebody to ask for them, and how many workers do."""
+    """The runs of a lane and a group that wait for somebody to ask for them, and how many workers do."""
 
     lane: Lane
+    group_id: GroupId
     runs: deque[tuple[PendingRun, DispatchJob]] = field(default_factory=deque)
     workers: int = 0
 
@@ -95,14 +111,15 @@ class Askers:
         self._book = book
         self._routers = routers
         self._finder = finder
+        self._context = context
         self._clock = context.clock
         self._answered = answered
         self._questions = Questions(context.limits.address_limit)
-        self._lines: dict[str, _Line] = {}
+        self._lines: dict[tuple[str, GroupId], _Line] = {}
         self._workers: set[asyncio.Task[None]] = set()
 
     def add(self, lane: Lane, run: PendingRun, job: DispatchJob) -> None:
-        line = self._lines.setdefault(lane.name, _Line(lane))
+        line = self._lines.setdefault((lane.name, job.group_id), _Line(lane, job.group_id))
         line.runs.append((run, job))
         if line.workers < lane.limit:
             line.workers += 1
@@ -127,26 +144,29 @@ class Askers:
     async def _work(self, line: _Line) -> None:
         try:
             while line.runs:
-                async with line.lane:
-                    if line.runs:
-                        run, job = line.runs.popleft()
-                        began_s = self._clock.monotonic()
-                        chosen = await self._choose(run, job)
-                        self._answered(line.lane, run, Answers(chosen, self._clock.monotonic() - began_s))
+                await line.lane.enter(line.group_id)
+                try:
+                    await self._ask_next(line)
+                finally:
+                    line.lane.leave(line.group_id)
         finally:
             line.workers -= 1
+            if not line.workers and not line.runs:
+                self._lines.pop((line.lane.name, line.group_id), None)
+
+    async def _ask_next(self, line: _Line) -> None:
+        if line.runs:
+            run, job = line.runs.popleft()
+            began_s = self._clock.monotonic()
+            chosen = await self._choose(run, job)
+            self._answered(line.lane, run, Answers(chosen, self._clock.monotonic() - began_s))
 
     async def _choose(self, run: PendingRun, job: DispatchJob) -> Chosen:
         candidates = self._finder.candidates(run, job)
-        asker = Asker(self._client, self._questions, self._book.app_name(job.group_id) or "")
+        asker = Asker(self._client, self._questions, self._book, job.group_id, self._context.messages.just_out())
         try:
-            chosen = await self._routers.choose(job.route_strategy, job.id, candidates, asker)
+            return await self._routers.choose(job.route_strategy, job.id, candidates, asker)
         except Exception:
             # The run fails and says that nobody said yes; the reason stands in the log.
             log.exception("askers.failed", run_id=run.id, strategy=job.route_strategy)
             return Chosen((), ())
-        for address, answer in chosen.asked:
-            if answer.kind is AnswerKind.UNREACHABLE:
-                # The next run need not wait for it again.
-                self._book.mark_unreachable(address)
-        return chosen

@@ -151,7 +151,7 @@ class RouteFinder:
         if answers is not None:
             self._follow(departures, run, job, answers, heading)
         elif not candidates:
-            departures.grounded.append(Grounded(run, job, heading + self._nowhere(run)))
+            departures.grounded.append(Grounded(run, job, heading + self._nowhere(run, job)))
         elif run.shard is not None:
             had = [each for each in candidates if each.address == run.address]
             heading += self._context.messages.shard(run.shard.index, run.shard.total)
@@ -195,9 +195,17 @@ class RouteFinder:
             self._context.node.id, run, job, addresses, fixed=fixed, retries_left=retries_left
         )
 
-    def _nowhere(self, run: PendingRun) -> str:
-        messages, named = self._context.messages, run.named_addresses
-        return messages.named_not_live(named) if named else messages.no_address()
+    def _nowhere(self, run: PendingRun, job: DispatchJob) -> str:
+        messages, book, group_id = self._context.messages, self._book, job.group_id
+        if book.app_name(group_id) is None:
+            return messages.no_group(group_id)
+        if run.named_addresses:
+            return messages.named_not_live(run.named_addresses)
+        fixed = book.is_fixed(group_id)
+        out = [address for address in book.all_addresses(group_id) if not book.has_left(group_id, address)]
+        if out:
+            return messages.all_out(out, fixed=fixed)
+        return messages.list_empty() if fixed else messages.no_address()
 
     def _flight(
         self,

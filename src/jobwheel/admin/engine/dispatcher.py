@@ -178,7 +178,7 @@ class Dispatcher:
         """Why a candidate is not asked at all, if it is not: what has left or was just out of reach is the next's."""
         if self._book.has_left(flight.job.group_id, candidate.address):
             return self._context.messages.left(candidate.address)
-        if len(flight.candidates) > 1 and not self._book.is_candidate(flight.job.group_id, candidate.address):
+        if self._book.is_out(flight.job.group_id, candidate.address):
             return self._context.messages.out(candidate.address)
         return None
 
@@ -215,7 +215,12 @@ class Dispatcher:
 
 def _bounded(message: str) -> str:
     # Its parts are clean; many addresses make it long. No character has more than four bytes.
-    return message if len(message) * 4 <= MOST_MESSAGE_BYTES else cut_message(message)
+    if len(message) * 4 <= MOST_MESSAGE_BYTES:
+        return message
+    # The last line says how it ended: what is cut out stands before it.
+    before, _, end = message.removesuffix("\n").rpartition("\n")
+    end = cut_message(end, MOST_MESSAGE_BYTES // 2)
+    return f"{cut_message(before, MOST_MESSAGE_BYTES - len(end.encode()) - 2)}\n{end}\n"
 
 
 def refused(run_id: RunId, now_ms: int, answer: Answer, message: str) -> Unsent:

@@ -15,6 +15,7 @@ from jobwheel.wire.errors import MalformedMessageError, UncertainError, Unreacha
 from jobwheel.wire.messages import (
     APP_NAME_HEADER,
     MAX_BODY_BYTES,
+    MOST_INSTANCE,
     TOKEN_HEADER,
     Dialect,
     Envelope,
@@ -28,6 +29,12 @@ from jobwheel.wire.messages import (
 _GATEWAY_STATUSES = (502, 503, 504)
 _MOST_LEARNT = 10_000
 _SINGLY_AT_ONCE = 32
+_MOST_SHOWN = 80
+_MOST_ANSWER_BYTES = 256 * 1024
+"""Of the answer to a run or a question; to a batch four times that.
+
+What is no JSON takes much longer to look at than what is, and nothing else happens meanwhile: seconds at 10 MiB.
+"""
 
 
 class AnswerKind(Enum):
@@ -102,7 +109,7 @@ class ExecutorClient:
     ) -> list[Answer]:
         began_s = self._wire.clock.monotonic()
         try:
-            reply = await self._post(address, BATCH_PATH, app_name, body)
+            reply = await self._post(address, BATCH_PATH, app_name, body, 4 * _MOST_ANSWER_BYTES)
         except (UnreachableError, UncertainError) as error:
             return _all(requests, _without_reply(error))
         answers = _batch_answers(reply, requests)
@@ -163,17 +170,19 @@ class ExecutorClient:
             MalformedMessageError: it gave no page of a log.
         """
         dialect = Dialect.C if address in self._newer else Dialect.B
-        reply = await self._post(address, "/log", app_name, encode_log_query(query, dialect))
+        reply = await self._post(address, "/log", app_name, encode_log_query(query, dialect), MAX_BODY_BYTES)
         envelope = decode_envelope(reply.body)
         if not envelope.ok:
             raise MalformedMessageError(f"{address} answered {envelope.code}: {envelope.msg}")
         return envelope_value(envelope, LogPage)
 
-    async def _post(self, address: str, path: str, app_name: str, body: bytes) -> WireReply:
+    async def _post(
+        self, address: str, path: str, app_name: str, body: bytes, most_bytes: int = _MOST_ANSWER_BYTES
+    ) -> WireReply:
         headers = {APP_NAME_HEADER: app_name}
         if self._access_token is not None:
             headers[TOKEN_HEADER] = self._access_token.reveal()
-        return await self._wire.post(join_url(address, path), body, headers, self._timeout_s)
+        return await self._wire.post(join_url(address, path), body, headers, self._timeout_s, most_bytes)
 
 
 def _unknown_path(reply: WireReply, path: str) -> bool:
@@ -230,11 +239,26 @@ def _of_a_proxy(reply: WireReply) -> Answer:
 
 def _unreadable(reply: WireReply, error: MalformedMessageError) -> Answer:
     # A proxy's page, or half an answer: the executor behind it may have taken the run.
-    return Answer(AnswerKind.UNCONFIRMED, 500, f"unreadable answer (HTTP {reply.status}): {error.message}")
+    if 300 <= reply.status < 400:
+        what = f"HTTP {reply.status}: it points elsewhere, where runs are not sent; give the executor's own address"
+    elif not reply.body.strip():
+        what = f"an empty answer (HTTP {reply.status})"
+    else:
+        what = f"unreadable answer (HTTP {reply.status}): {error.message}; it begins {_beginning(reply.body)}"
+    return Answer(AnswerKind.UNCONFIRMED, 500, what)
+
+
+def _beginning(body: bytes) -> str:
+    text = body[:_MOST_SHOWN].decode(errors="replace")
+    return "".join(each if each.isprintable() else " " for each in text)
 
 
 def _of_envelope(envelope: Envelope) -> Answer:
-    return Answer(_kind(envelope), envelope.code, envelope.msg or "", envelope.instance, envelope.reason)
+    instance_id = envelope.instance
+    if instance_id is not None and not (len(instance_id) <= MOST_INSTANCE and instance_id.isprintable()):
+        # No id of ours, and nothing that every database can store.
+        instance_id = None
+    return Answer(_kind(envelope), envelope.code, envelope.msg or "", instance_id, envelope.reason)
 
 
 def _kind(envelope: Envelope) -> AnswerKind:

@@ -4,23 +4,31 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import Sequence
 
-from jobwheel.admin.domain.ids import JobId
+from jobwheel.admin.domain.ids import GroupId, JobId
 from jobwheel.admin.domain.run import PendingRun
+from jobwheel.admin.engine.fair_slots import FairSlots
 
 _SLOW_SEND_S = 0.5
 _SLOW_SENDS = 10
 
 
 class Lane:
-    """A queue of runs that came due, and slots for the requests under way (the router's questions included)."""
+    """A queue of runs that came due, and slots for the requests under way (the router's questions included).
+
+    Groups share the slots: one with a thousand addresses at which every request hangs leaves some to the others.
+    """
 
     def __init__(self, name: str, limit: int) -> None:
         self.name = name
         self.limit = limit
-        self.in_use = 0
-        self._slots = asyncio.Semaphore(limit)
+        self._slots = FairSlots[GroupId](limit)
         self._queue: deque[PendingRun] = deque()
         self._some = asyncio.Event()
+
+    @property
+    def in_use(self) -> int:
+        """How many requests have a slot."""
+        return self._slots.in_use
 
     def __len__(self) -> int:
         """How many runs wait to take off."""
@@ -53,14 +61,13 @@ class Lane:
         self._queue.clear()
         self._some.clear()
 
-    async def __aenter__(self) -> None:
-        """Take a slot, when one is free."""
-        await self._slots.acquire()
-        self.in_use += 1
+    async def enter(self, group_id: GroupId) -> None:
+        """Take a slot for a run of the group, when it is its turn. Whoever has it calls `leave`."""
+        await self._slots.acquire(group_id)
 
-    async def __aexit__(self, *_: object) -> None:
-        self.in_use -= 1
-        self._slots.release()
+    def leave(self, group_id: GroupId) -> None:
+        """Give a slot of the group back."""
+        self._slots.release(group_id)
 
 
 class SlowJobs:

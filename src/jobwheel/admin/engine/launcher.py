@@ -51,6 +51,7 @@ class Launcher(Service):
         self._dispatcher = dispatcher
         self._forget = forget
         self.lanes = (Lane("fast", context.limits.fast_lane), Lane("slow", context.limits.slow_lane))
+        self._book = book
         self._finder = RouteFinder(context, book, routers)
         self._askers = Askers(client, book, routers, self._finder, context, self._on_answered)
         self._answers: dict[RunId, Answers] = {}
@@ -151,6 +152,7 @@ class Launcher(Service):
         departures = Departures(orphans=list(batch))
         try:
             jobs = await context.database.read(runs.load_dispatch_jobs, list({run.job_id for run in batch}))
+            await self._book.learn([job.group_id for job in jobs.values()])
             departures = self._route(lane, batch, jobs)
             leaving = departures.runs()
             taken = TakenOff(set())

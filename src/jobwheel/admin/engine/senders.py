@@ -107,27 +107,31 @@ class Senders:
         try:
             while line.flights and not self._stopping:
                 # The lane first: who waits for a slot of a full lane keeps nobody of the other one from the address.
-                async with line.lane:
-                    await self._gates.enter(line.address)
-                    try:
-                        await self._send_next(line)
-                    finally:
-                        self._gates.leave(line.address)
+                group_id = line.flights[0].job.group_id
+                await line.lane.enter(group_id)
+                try:
+                    await self._send_next(line)
+                finally:
+                    line.lane.leave(group_id)
         finally:
             line.workers -= 1
             if not line.workers and not line.flights:
                 self._lines.pop((line.lane.name, line.address), None)
 
     async def _send_next(self, line: _Line) -> None:
-        if self._stopping or not line.flights:
-            # Others took them while the slots were waited for.
-            return
-        flights = _together(line.flights)
-        line.busy += 1
+        await self._gates.enter(line.address)
         try:
-            await self._send(line, flights)
+            if self._stopping or not line.flights:
+                # Others took them while the slots were waited for.
+                return
+            flights = _together(line.flights)
+            line.busy += 1
+            try:
+                await self._send(line, flights)
+            finally:
+                line.busy -= 1
         finally:
-            line.busy -= 1
+            self._gates.leave(line.address)
 
     async def _send(self, line: _Line, flights: Sequence[Flight]) -> None:
         began_s = self._clock.monotonic()

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from jobwheel.admin.domain.ids import NodeId
+from jobwheel.admin.domain.ids import GroupId, NodeId
 from jobwheel.admin.domain.job import DispatchJob
 from jobwheel.admin.domain.run import PendingRun
 from jobwheel.admin.domain.writes import cut_message
@@ -78,9 +78,26 @@ class TriggerMessages:
         """A candidate that somebody else found unreachable before it was its turn."""
         return f"{self._words.out.format(address)}\n"
 
+    def just_out(self) -> str:
+        """Why an address is not asked: somebody else found it unreachable."""
+        return self._words.just_out
+
     def no_address(self) -> str:
-        """There is nowhere to send it."""
+        """No executor of the group beats."""
         return f"{self._words.no_address}\n"
+
+    def no_group(self, group_id: GroupId) -> str:
+        """The job's group is gone."""
+        return f"{self._words.no_group.format(group_id)}\n"
+
+    def list_empty(self) -> str:
+        """The group's fixed list has no address."""
+        return f"{self._words.list_empty}\n"
+
+    def all_out(self, addresses: Sequence[str], *, fixed: bool) -> str:
+        """Each of the group's addresses was unreachable, and has not had its time or its beat since."""
+        sentence = self._words.all_out_fixed if fixed else self._words.all_out
+        return cut_message(f"{sentence.format(self._listed(addresses))}\n")
 
     def named_not_live(self, addresses: Sequence[str]) -> str:
         """None of the addresses that a person named for the run is live."""

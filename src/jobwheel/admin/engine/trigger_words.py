@@ -35,8 +35,13 @@ class TriggerWords:
     answers_first: Mapping[AnswerKind, str]
     left: str
     out: str
+    just_out: str
     # How it ended.
     no_address: str
+    no_group: str
+    list_empty: str
+    all_out: str
+    all_out_fixed: str
     named_not_live: str
     none_said_yes: str
     none_reached: str
@@ -84,7 +89,12 @@ _EN: Final = TriggerWords(
     },
     left="{} has left the registry",
     out="{} was unreachable a moment ago",
+    just_out="it was a moment ago, and was not asked again",
     no_address="no live address: start an executor of the group, or see why none beats",
+    no_group="the job's group {} does not exist any more: give the job one that does",
+    list_empty="no live address: the fixed list of the job's group holds none of 1 to 255 characters",
+    all_out="no live address: each that is registered ({}) was unreachable, and has not beaten since",
+    all_out_fixed="no live address: each of the fixed list ({}) was unreachable less than 30 s ago",
     named_not_live="no live address: of those named by hand ({}) none is live now; see why, or name another",
     none_said_yes="no address that was asked said yes",
     none_reached="no address could be reached",
@@ -131,7 +141,12 @@ _ZH_CN: Final = TriggerWords(
     },
     left="{} 已从注册中心下线",
     out="{} 刚才无法连接，已跳过",
+    just_out="刚才已无法连接，未再探测",
     no_address="没有在线的执行器地址：请启动该分组的执行器，或检查心跳为何中断",
+    no_group="任务所属的分组 {} 已不存在：请为任务选择其他分组",
+    list_empty="没有在线的执行器地址：该分组手动录入的地址列表中没有长度为 1 至 255 个字符的地址",
+    all_out="没有在线的执行器地址：已注册的地址（{}）均无法连接，且此后没有心跳",
+    all_out_fixed="没有在线的执行器地址：手动录入的地址（{}）在 30 秒内均无法连接",
     named_not_live="没有在线的执行器地址：手动指定的地址（{}）均不在线，请检查原因或改用其他地址",
     none_said_yes="所探测的地址均不可用",
     none_reached="所有地址均无法连接",
@@ -178,7 +193,12 @@ _ZH_TW: Final = TriggerWords(
     },
     left="{} 已從註冊中心下線",
     out="{} 剛才無法連線，已略過",
+    just_out="剛才已無法連線，未再探測",
     no_address="沒有上線的執行器位址：請啟動該群組的執行器，或檢查心跳為何中斷",
+    no_group="任務所屬的群組 {} 已不存在：請為任務選擇其他群組",
+    list_empty="沒有上線的執行器位址：該群組手動輸入的位址清單中沒有長度為 1 至 255 個字元的位址",
+    all_out="沒有上線的執行器位址：已註冊的位址（{}）均無法連線，且此後沒有心跳",
+    all_out_fixed="沒有上線的執行器位址：手動輸入的位址（{}）在 30 秒內均無法連線",
     named_not_live="沒有上線的執行器位址：手動指定的位址（{}）均未上線，請檢查原因或改用其他位址",
     none_said_yes="所探測的位址均不可用",
     none_reached="所有位址均無法連線",

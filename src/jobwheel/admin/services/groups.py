@@ -4,11 +4,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from jobwheel.admin.domain.event import EventKind, NewEvent
-from jobwheel.admin.domain.group import LIVE_FOR_MS, AddressType, Group, Registration
+from jobwheel.admin.domain.group import LIVE_FOR_MS, MOST_ADDRESS, AddressType, Group, Registration
 from jobwheel.admin.domain.ids import GroupId
+from jobwheel.admin.engine.addresses import AddressBook
 from jobwheel.admin.services.errors import (
     GroupInUseError,
     InvalidFieldError,
@@ -16,7 +16,7 @@ from jobwheel.admin.services.errors import (
     TakenError,
     VersionConflictError,
 )
-from jobwheel.admin.services.texts import checked_text
+from jobwheel.admin.services.texts import checked_text, why_no_address
 from jobwheel.admin.store import Connection
 from jobwheel.admin.store.database import Database
 from jobwheel.admin.store.events import insert_event
@@ -33,9 +33,9 @@ from jobwheel.admin.store.groups import (
 )
 from jobwheel.admin.store.zone import InstallationZone
 from jobwheel.kernel.clock import Clock
+from jobwheel.wire.client_request import without_credentials
 
 _APP_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{3,63}", re.ASCII)
-_MOST_ADDRESS: Final = 255
 _MOST_ADDRESSES_TEXT: Final = 65_535
 ADDRESS_TYPES: Final = {"registered": AddressType.REGISTERED, "fixed": AddressType.FIXED}
 
@@ -60,8 +60,9 @@ class GroupView:
 class Groups:
     """The use cases of groups. `actor` is the name of who asks; `given` holds fields of the API with checked types."""
 
-    def __init__(self, database: Database, clock: Clock, zone: InstallationZone) -> None:
+    def __init__(self, database: Database, clock: Clock, zone: InstallationZone, book: AddressBook) -> None:
         self._database = database
+        self._book = book
         self._clock = clock
         self._zone = zone
 
@@ -88,7 +89,9 @@ class Groups:
             if name not in given:
                 raise InvalidFieldError(name, "is required")
         blank = Group(GroupId(0), "", "", AddressType.REGISTERED, (), self._clock.now(), 0)
-        return await self._database.write(self._create, _changed(blank, given), actor)
+        view = await self._database.write(self._create, _changed(blank, given), actor)
+        await self._book.refresh()
+        return view
 
     async def update(
         self, group_id: GroupId, given: Mapping[str, Any], *, version: int | None, actor: str
@@ -101,7 +104,9 @@ class Groups:
             TakenError: a group of this app name exists.
             VersionConflictError: somebody changed it.
         """
-        return await self._database.write(self._update, group_id, given, version, actor)
+        view = await self._database.write(self._update, group_id, given, version, actor)
+        await self._book.refresh()
+        return view
 
     async def delete(self, group_id: GroupId, *, actor: str) -> None:
         """Remove a group that has no jobs.
@@ -111,6 +116,7 @@ class Groups:
             GroupInUseError: it has jobs.
         """
         await self._database.write(self._delete, group_id, actor)
+        await self._book.refresh()
 
     def _get(self, connection: Connection, group_id: GroupId) -> GroupView:
         group = get_group(connection, self._zone, group_id)
@@ -234,13 +240,9 @@ def _addresses(texts: Sequence[str]) -> tuple[str, ...]:
 
 def _address(text: str) -> str:
     """The root of an executor: http or https, a host, perhaps a port, a path if it is mounted somewhere."""
-    checked_text("addresses", text, _MOST_ADDRESS, least=1)
-    try:
-        parts = urlsplit(text)
-        # Reading the port checks it.
-        well_formed = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        well_formed = False
-    if not well_formed or any(character in text for character in " ,\\@?#"):
-        raise InvalidFieldError("addresses", f"{text!r} is not an address such as http://10.0.0.7:9999/")
+    checked_text("addresses", text, MOST_ADDRESS, least=1)
+    why = why_no_address(text)
+    if why is not None:
+        shown = without_credentials(text)
+        raise InvalidFieldError("addresses", f"{shown!r} is not an address such as http://10.0.0.7:9999/: {why}")
     return text

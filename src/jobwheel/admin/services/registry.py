@@ -1,12 +1,12 @@
 """What executors say of themselves: here I am, here I was."""
 
 from typing import ClassVar
-from urllib.parse import urlsplit
 
 from jobwheel.admin.domain.event import EventKind, NewEvent
-from jobwheel.admin.domain.group import AddressType, Group
+from jobwheel.admin.domain.group import MOST_ADDRESS, AddressType, Group
 from jobwheel.admin.domain.ids import GroupId
 from jobwheel.admin.engine.addresses import AddressBook
+from jobwheel.admin.services.texts import why_no_address
 from jobwheel.admin.store import Connection, registry
 from jobwheel.admin.store.database import Database
 from jobwheel.admin.store.events import insert_event
@@ -15,14 +15,14 @@ from jobwheel.admin.store.zone import InstallationZone
 from jobwheel.kernel.clock import Clock
 from jobwheel.kernel.errors import JobwheelError
 from jobwheel.kernel.logging import get_logger
+from jobwheel.wire.client_request import without_credentials
 from jobwheel.wire.errors import MalformedMessageError
-from jobwheel.wire.messages import RegistryRequest
+from jobwheel.wire.messages import MOST_INSTANCE, RegistryRequest
 
 log = get_logger(__name__)
 
 _MOST_REGISTRY_GROUP = 50
 _MOST_APP_NAME = 64
-_MOST_ADDRESS = 255
 
 
 class UnknownAppNameError(JobwheelError):
@@ -104,20 +104,16 @@ class Registry:
 def _check(request: RegistryRequest) -> None:
     if not request.registry_group or len(request.registry_group) > _MOST_REGISTRY_GROUP:
         raise MalformedMessageError(f"is not a text of 1 to {_MOST_REGISTRY_GROUP} characters", field="registryGroup")
-    if not request.registry_key or len(request.registry_key) > _MOST_APP_NAME:
+    key, features = request.registry_key, request.features
+    if not key or len(key) > _MOST_APP_NAME or not key.isprintable():
         raise MalformedMessageError(f"is not an app name of 1 to {_MOST_APP_NAME} characters", field="registryKey")
-    if len(request.registry_value) > _MOST_ADDRESS or not _is_address(request.registry_value):
+    if len(request.registry_value) > MOST_ADDRESS:
+        raise MalformedMessageError(f"has more than {MOST_ADDRESS} characters", field="registryValue")
+    if features is not None and not (len(features.instance) <= MOST_INSTANCE and features.instance.isprintable()):
+        raise MalformedMessageError(f"is not an id of {MOST_INSTANCE} characters at most", field="features.instance")
+    why = why_no_address(request.registry_value)
+    if why is not None:
+        shown = without_credentials(request.registry_value)[:100]
         raise MalformedMessageError(
-            f"{request.registry_value[:100]!r} is not an address like http://10.0.0.7:9999/", field="registryValue"
+            f"{shown!r} is not an address like http://10.0.0.7:9999/: {why}", field="registryValue"
         )
-
-
-def _is_address(address: str) -> bool:
-    try:
-        parts = urlsplit(address)
-        parts.port  # noqa: B018 - raises if it is none
-    except ValueError:
-        return False
-    # A comma would fall apart in the group's address list.
-    plain = address.isprintable() and not any(character in address for character in ' ,"<>')
-    return plain and parts.scheme in ("http", "https") and bool(parts.hostname) and parts.username is None

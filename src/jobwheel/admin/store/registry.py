@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import ColumnElement, Connection, Row, delete, func, select, update
 
-from jobwheel.admin.domain.group import LIVE_FOR_MS, SPARED_MS, AddressType, Registration
+from jobwheel.admin.domain.group import LIVE_FOR_MS, MOST_ADDRESS, SPARED_MS, AddressType, Registration
 from jobwheel.admin.domain.ids import GroupId
 from jobwheel.admin.store.dialects import statements
 from jobwheel.admin.store.tables import job_group, job_registry
@@ -138,7 +138,9 @@ def _group_addresses(row: Row[*tuple[Any, ...]], live: list[Registration]) -> Gr
     fixed = row.address_type == AddressType.FIXED
     if fixed:
         listed = [address.strip() for address in (row.address_list or "").split(",")]
-        registrations = [Registration(row.app_name, address, 0, None, batch=False) for address in listed if address]
+        # One that no run's row can hold would fail every take-off that it is part of.
+        usable = [address for address in listed if 0 < len(address) <= MOST_ADDRESS]
+        registrations = [Registration(row.app_name, address, 0, None, batch=False) for address in usable]
     else:
         registrations = sorted(live, key=lambda each: each.address)
     return GroupAddresses(GroupId(row.id), row.app_name, fixed, tuple(registrations))
