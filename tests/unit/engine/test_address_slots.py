@@ -155,7 +155,7 @@ def test_a_new_run_does_not_overtake_those_that_are_parked() -> None:
 
 
 def test_an_address_with_a_great_many_runs_on_their_way_takes_no_further_broadcast() -> None:
-    slots = AddressSlots(1, 1000)
+    slots = AddressSlots(1, 10_000)
     taken = 0
     while not slots.is_overbooked(DEAD):
         slots.take_more(DEAD)
@@ -174,3 +174,18 @@ def test_nothing_is_remembered_of_an_address_that_called_runs_left() -> None:
             assert slots.take(LIVE, run)
             slots.give_back(LIVE, 1, 0.0)
     assert (slots._addresses, slots._called) == ({}, {})
+
+
+def test_many_addresses_that_hang_take_a_bounded_number_of_runs_together() -> None:
+    slots = AddressSlots(2, 5000)
+    hosts = [f"http://host-{n}:9999/" for n in range(1000)]
+    broadcasts = 0
+    while not any(map(slots.is_overbooked, hosts)):
+        broadcasts += 1
+        for host in hosts:
+            slots.take_more(host)
+    assert broadcasts <= 10
+    for host in hosts:
+        slots.give_back(host, broadcasts, 0.0)
+    assert all(slots.is_relieved(host) for host in hosts)
+    assert slots._addresses == {}

@@ -48,6 +48,7 @@ class AddressSlots:
         self._addresses: dict[str, _Address] = {}
         # By run id: a called run's slot is kept for it.
         self._called: dict[int, _Address] = {}
+        self._in_use = 0
         self.parked = 0
         """How many runs are parked."""
 
@@ -57,13 +58,13 @@ class AddressSlots:
 
     def is_relieved(self, address: str) -> bool:
         """Whether an address that had no place has a good deal of it again."""
-        if self._overbooked_at(address) > _MOST_OVERBOOKED // 2:
+        if self._overbooked_at(address) > self._most_overbooked() // 2:
             return False
         return self.parked <= self._most_parked // 2 or self._parked_at(address) < self._limit
 
     def is_overbooked(self, address: str) -> bool:
         """Whether so many more runs than it has slots are on their way to the address that another broadcast waits."""
-        return self._overbooked_at(address) >= _MOST_OVERBOOKED
+        return self._overbooked_at(address) > self._most_overbooked()
 
     def take(self, address: str, run: PendingRun) -> bool:
         """Take a slot of the address for the run; False if there is none."""
@@ -78,6 +79,7 @@ class AddressSlots:
             # Nobody overtakes those that wait here already.
             return False
         state.in_use += 1
+        self._in_use += 1
         return True
 
     def park(self, address: str, run: PendingRun) -> None:
@@ -88,6 +90,7 @@ class AddressSlots:
     def take_more(self, address: str) -> None:
         """Take a slot whether there is one or not: a broadcast goes as a whole, and a redirected run goes on."""
         self._at(address).in_use += 1
+        self._in_use += 1
 
     def release_called(self, runs: Iterable[PendingRun]) -> None:
         """These runs had their turn: what those of them that were called have not taken is free again."""
@@ -116,6 +119,7 @@ class AddressSlots:
         """So many runs have landed; return the parked runs whose turn it is: a good number at once, for a take-off."""
         state = self._addresses[address]
         state.land(count, now_s)
+        self._in_use -= count
         if not state.parked:
             self._drop_if_idle(state)
             return ()
@@ -154,6 +158,10 @@ class AddressSlots:
     def _drop_if_idle(self, state: _Address) -> None:
         if state.in_use <= 0 and not state.called and not state.parked:
             self._addresses.pop(state.address, None)
+
+    def _most_overbooked(self) -> int:
+        # A thousand addresses that hang must not have a thousand runs each.
+        return _MOST_OVERBOOKED if self._in_use < self._most_parked else 0
 
     def _overbooked_at(self, address: str) -> int:
         state = self._addresses.get(address)
