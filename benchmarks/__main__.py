@@ -27,7 +27,7 @@ _FLAT_OUT: Final = {"sqlite": (6500, 9500), "postgresql": (4500, 6000), "mariadb
 
 def _measurements(*, brief: bool) -> Measurements:
     warm_up_s = 2.0 if brief else WARM_UP_S
-    seconds = 1.0 if brief else 30.0
+    seconds = 1.0 if brief else 20.0
     rate = 50 if brief else 500
     resting = idle.Idle(1.0, jobs=2000, pending=200, runs=2000) if brief else idle.Idle()
     log = (20_000, 1) if brief else (1_000_000,)
