@@ -1,54 +1,73 @@
 """All measurements as one table, beside the stored figures: `python -m benchmarks [--brief] [--json] [--store]`.
 
-`--brief` is one short iteration of each, to see that they still work; its figures say nothing. `--store` keeps the
-figures of this machine in `benchmarks/results/`.
+`--brief` is one short iteration of each, several at the same time, to see that they still work; its figures say
+nothing. `--store` keeps the figures of this machine in `benchmarks/results/`.
 """
 
 import argparse
 import json
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-from benchmarks import cron, dispatch, engine, rows
-from tests.support.servers import SERVER_KINDS
+from benchmarks import burst, cron, dead, dispatch, engine, idle, memory, nodes, rows
+from benchmarks.load import WARM_UP_S
+from benchmarks.place import DATABASES
+from benchmarks.pool import Measurements, measure_all
+from benchmarks.report import Figures, is_wrong
 
 _STORED: Final = Path(__file__).parent / "results" / "figures.json"
+_AT_ONCE_IF_BRIEF: Final = 6
 
-Figures = Mapping[str, float]
+# Runs a second, plain and batched: somewhat more than two cores do. With far more, planning takes what sending needs.
+_FLAT_OUT: Final = {"sqlite": (6500, 9500), "postgresql": (4500, 6000), "mariadb": (4500, 6000)}
 
 
-def _measurements(*, brief: bool) -> dict[str, Callable[[], Figures]]:
-    seconds = 2.0 if brief else 60.0
-    throughput = 500 if brief else 5000
-
-    def engine_with(executor: str, jobs: int, *, batched: bool = False) -> Callable[[], Figures]:
-        return lambda: asdict(engine.measure(engine.Load("sqlite", jobs, seconds, executor, batched)))
-
-    def rows_on(kind: str) -> Callable[[], Figures]:
-        return lambda: rows.figures(kind, 20_000 if brief else 5_000_000)
-
+def _measurements(*, brief: bool) -> Measurements:
+    warm_up_s = 2.0 if brief else WARM_UP_S
+    seconds = 1.0 if brief else 20.0
+    rate = 50 if brief else 500
+    resting = idle.Idle(1.0, jobs=2000, pending=200, runs=2000) if brief else idle.Idle()
+    log = (20_000, 1) if brief else (1_000_000,)
+    # The longest first, so that none of them is left alone at the end.
     return {
+        "memory": partial(memory.measure, memory.Load(10.0 if brief else 120.0, rate, warm_up_s=warm_up_s)),
+        **{f"run log on {kind}": partial(rows.figures, kind, *log) for kind in DATABASES},
+        "two admins": partial(nodes.measure, nodes.Load(seconds, 100 if brief else 4500, warm_up_s=warm_up_s)),
+        "one of five executors dead": partial(dead.measure, dead.Load(seconds, rate, warm_up_s=warm_up_s)),
+        "idle with 100,000 jobs": partial(idle.measure, resting),
+        "burst of 10,000": partial(burst.measure, burst.Burst(200 if brief else 10_000)),
+        **{name: partial(engine.figures, load) for name, load in _engine_loads(seconds, warm_up_s, brief=brief)},
         "cron": cron.measure,
         "dispatch": dispatch.measure,
-        "engine at 100 runs/s": engine_with("recording", 100),
-        "engine at 5,000 runs/s": engine_with("recording", throughput),
-        "engine at 5,000 runs/s, batched": engine_with("recording", throughput, batched=True),
-        "engine with the SDK at 500 runs/s": engine_with("sdk", 50 if brief else 500),
-        **{f"run log on {kind}": rows_on(kind) for kind in ("sqlite", *SERVER_KINDS)},
     }
 
 
+def _engine_loads(seconds: float, warm_up_s: float, *, brief: bool) -> Iterator[tuple[str, engine.Load]]:
+    """How late the engine is and what it can do, on each database; briefly, where only the rate differs, just once."""
+
+    def load(kind: str, rate: int, executor: str = "recording", *, batched: bool = False) -> engine.Load:
+        return engine.Load(kind, 100 if brief else rate, seconds, executor, batched, warm_up_s)
+
+    for kind, (plain, batched) in _FLAT_OUT.items():
+        if not brief:
+            yield f"engine on {kind} at 100 runs/s", load(kind, 100)
+            yield f"engine on {kind} at 2,000 runs/s", load(kind, 2000)
+        yield f"engine on {kind} flat out", load(kind, plain)
+        yield f"engine on {kind} flat out, batched", load(kind, batched, batched=True)
+    yield "engine with the SDK at 500 runs/s", load("sqlite", 500, "sdk")
+
+
 def _table(figures: Mapping[str, Figures], stored: Mapping[str, Figures]) -> str:
-    lines = [f"{'measurement':<36}{'figure':<38}{'now':>12}{'stored':>12}{'ratio':>8}"]
+    lines = [f"{'measurement':<40}{'figure':<38}{'now':>12}{'stored':>12}{'ratio':>8}"]
     for measurement, values in figures.items():
         for name, value in values.items():
             before = stored.get(measurement, {}).get(name)
             ratio = f"{value / before:.2f}" if before else ""
             shown = "" if before is None else f"{before:g}"
-            lines.append(f"{measurement:<36}{name:<38}{value:>12g}{shown:>12}{ratio:>8}")
+            lines.append(f"{measurement:<40}{name:<38}{value:>12g}{shown:>12}{ratio:>8}")
     return "\n".join(lines)
 
 
@@ -58,14 +77,13 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="one JSON object")
     parser.add_argument("--store", action="store_true", help="keep the figures as those to compare with")
     options = parser.parse_args()
-    figures = {name: measure() for name, measure in _measurements(brief=options.brief).items()}
+    figures = measure_all(_measurements(brief=options.brief), _AT_ONCE_IF_BRIEF if options.brief else 1)
     stored = json.loads(_STORED.read_text("utf-8")) if _STORED.exists() else {}
     print(json.dumps(figures) if options.json else _table(figures, stored))
     if options.store:
         _STORED.parent.mkdir(exist_ok=True)
         _STORED.write_text(json.dumps(figures, indent=2) + "\n", "utf-8")
-    # A measurement is no timed test; but nothing may be lost or run twice, however fast.
-    wrong = [name for name, values in figures.items() if values.get("lost") or values.get("doubled")]
+    wrong = [name for name, values in figures.items() if is_wrong(values)]
     if wrong:
         print(f"lost or doubled runs: {', '.join(wrong)}", file=sys.stderr)
     return 1 if wrong else 0

@@ -1,7 +1,8 @@
 """A recording executor for measurements: takes runs, answers at once, reports success in batches, keeps no run files.
 
-`python -m benchmarks.recording_executor PORT ADMIN TOKEN RECORD_FILE [batched]`: on SIGTERM it writes a line for each
-execution: log id, planned time (epoch ms), time of arrival (epoch ms). With `batched` it announces `/runBatch`.
+`python -m benchmarks.recording_executor PORT ADMIN[,ADMIN] TOKEN RECORD_FILE APP_NAME [batched]`: on SIGTERM it writes
+a line for each execution: log id, planned time (epoch ms), time of arrival (epoch ms). With `batched` it announces
+`/runBatch`. It registers at each admin, and reports to one after the other.
 
 It shares the machine with the admin that is measured, so it does nothing that an executor need not do: its own few
 lines of HTTP instead of a server's, and of a request it reads three numbers.
@@ -9,6 +10,7 @@ lines of HTTP instead of a server's, and of a request it reads three numbers.
 
 import array
 import asyncio
+import itertools
 import re
 import signal
 import sys
@@ -29,7 +31,6 @@ from jobwheel.wire.codec import decode_envelope, encode, encode_envelope
 from jobwheel.wire.http_server import listen
 from jobwheel.wire.messages import CONTENT_TYPE, TOKEN_HEADER, Features, RegistryRequest
 
-APP_NAME: Final = "bench"
 _TIMEOUT_S: Final = 10.0
 _LIMITS: Final = BufferLimits(most_items=200, most_wait_s=0.02)
 _LENGTH: Final = re.compile(rb"(?i)\r\ncontent-length: *(\d+)")
@@ -57,10 +58,12 @@ class _Result(msgspec.Struct, gc=False):
 class RecordingExecutor:
     """Says yes to every run and success a moment later."""
 
-    def __init__(self, port: int, admin: str, token: str, *, batched: bool) -> None:
+    def __init__(self, port: int, admins: Sequence[str], token: str, app_name: str, *, batched: bool) -> None:
         self._clock = SystemClock()
-        self._admin = admin
+        self._admins = admins
+        self._next_admin = itertools.cycle(admins)
         self._port = port
+        self._app_name = app_name
         self._headers = {TOKEN_HEADER: token}
         self._features = Features(instance=str(uuid.uuid4()), version="bench", batch=batched)
         self._yes = encode_envelope(200, instance=self._features.instance)
@@ -106,15 +109,17 @@ class RecordingExecutor:
     async def _register(self) -> None:
         request = RegistryRequest(
             registry_group="EXECUTOR",
-            registry_key=APP_NAME,
+            registry_key=self._app_name,
             registry_value=f"http://127.0.0.1:{self._port}/",
             features=self._features,
         )
-        await self._client.post(join_url(self._admin, "/api/registry"), encode(request), self._headers, _TIMEOUT_S)
+        for admin in self._admins:
+            await self._client.post(join_url(admin, "/api/registry"), encode(request), self._headers, _TIMEOUT_S)
 
     async def _report(self, results: Sequence[_Result]) -> None:
         body = msgspec.json.encode(results)
-        reply = await self._client.post(join_url(self._admin, "/api/callback"), body, self._headers, _TIMEOUT_S)
+        url = join_url(next(self._next_admin), "/api/callback")
+        reply = await self._client.post(url, body, self._headers, _TIMEOUT_S)
         if not decode_envelope(reply.body).ok:
             raise RuntimeError(f"the admin refused results: {reply.body[:200]!r}")
 
@@ -144,8 +149,8 @@ class _Connection(asyncio.Protocol):
 
 
 def main() -> None:
-    port, admin, token, record, *rest = sys.argv[1:]
-    executor = RecordingExecutor(int(port), admin, token, batched="batched" in rest)
+    port, admins, token, record, app_name, *rest = sys.argv[1:]
+    executor = RecordingExecutor(int(port), admins.split(","), token, app_name, batched="batched" in rest)
     uvloop.run(executor.serve())
     numbers = iter(executor.executions)
     with Path(record).open("w") as file:

@@ -1,4 +1,7 @@
-"""An executor on the SDK for measurements: `python -m benchmarks.sdk_executor PORT ADMIN TOKEN RECORD_FILE`."""
+"""An executor on the SDK, for measurements.
+
+`python -m benchmarks.sdk_executor PORT ADMIN TOKEN RECORD_FILE APP_NAME`
+"""
 
 import sys
 import time
@@ -8,9 +11,9 @@ from jobwheel import Executor, JobContext
 
 
 def main() -> None:
-    port, admin, token, record = sys.argv[1:]
+    port, admin, token, record, app_name = sys.argv[1:]
     executions: list[tuple[int, int, int]] = []
-    executor = Executor(app_name="bench", admin=admin, access_token=token, port=int(port), log_path=f"{record}.logs")
+    executor = Executor(app_name=app_name, admin=admin, access_token=token, port=int(port), log_path=f"{record}.logs")
 
     @executor.job("bench")
     async def bench(context: JobContext) -> None:

@@ -4,24 +4,17 @@ import math
 from collections.abc import Mapping
 from typing import Final
 
-import httpx
-from prometheus_client.parser import text_string_to_metric_families
+from benchmarks.metrics import read_samples
 
-_METRIC: Final = "jobwheel_run_lateness_seconds"
+_BUCKET: Final = "jobwheel_run_lateness_seconds_bucket"
 
 Buckets = Mapping[float, float]
 """How many runs were sent so late or less, by the bound in seconds, since the start of the process."""
 
 
 def read_buckets(admin_url: str, metrics_token: str) -> Buckets:
-    reply = httpx.get(f"{admin_url}/metrics", headers={"Authorization": f"Bearer {metrics_token}"}, timeout=30)
-    reply.raise_for_status()
-    return {
-        float(sample.labels["le"]): sample.value
-        for family in text_string_to_metric_families(reply.text)
-        for sample in family.samples
-        if sample.name == f"{_METRIC}_bucket"
-    }
+    samples = read_samples(admin_url, metrics_token)
+    return {float(sample.labels["le"]): sample.value for sample in samples if sample.name == _BUCKET}
 
 
 def percentile_ms(before: Buckets, after: Buckets, share: float) -> float:

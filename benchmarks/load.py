@@ -1,0 +1,129 @@
+"""The usual load: jobs of one second whose instants are spread over the second, and what became of their runs."""
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import insert
+
+from benchmarks.place import APP_NAME, Execution, Place
+from jobwheel.admin.store import Connection
+from jobwheel.admin.store.tables import job_group, job_info
+
+WARM_UP_S: Final = 5.0
+_FIRST_IN_MS: Final = 1000
+_SETTLE_S: Final = 300.0
+_AT_ONCE: Final = 10_000
+
+_JOB: Final[Mapping[str, object]] = {
+    "job_group": 1,
+    "schedule_type": "FIX_RATE",
+    "schedule_conf": "1",
+    "executor_route_strategy": "FIRST",
+    "executor_handler": "bench",
+    "executor_param": "day=2026-11-27",
+    "executor_block_strategy": "SERIAL_EXECUTION",
+    "glue_type": "BEAN",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What is measured: runs that were planned in this time, epoch milliseconds."""
+
+    began_ms: int
+    ended_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lateness:
+    """From the due time to the arrival at the executor; -1 if nothing arrived."""
+
+    p50_ms: int
+    p99_ms: int
+
+
+def fill(place: Place, jobs: int, app_names: Sequence[str] = (APP_NAME,)) -> None:
+    """Make a group for each app name, and jobs of one second that are stopped, the same number in each group."""
+    fill_groups(place, app_names)
+    # Until they start, the anchor is how far into a second they are due.
+    groups = len(app_names)
+    fill_jobs(place, ({"job_group": 1 + n % groups, "anchor_ms": 1000 * n // jobs} for n in range(jobs)))
+
+
+def fill_groups(place: Place, app_names: Sequence[str] = (APP_NAME,)) -> None:
+    groups = [{"id": n, "app_name": name, "title": name} for n, name in enumerate(app_names, 1)]
+    place.write(lambda connection: connection.execute(insert(job_group), groups))
+
+
+def fill_jobs(place: Place, jobs: Iterable[Mapping[str, object]]) -> None:
+    """Make jobs that are as usual but for these columns; all of them name the same columns."""
+    rows = [{**_JOB, "job_desc": f"job {n}", **columns} for n, columns in enumerate(jobs)]
+    # A transaction of 100,000 rows would take longer than a server may.
+    for first in range(0, len(rows), _AT_ONCE):
+        place.write(_insert_jobs, rows[first : first + _AT_ONCE])
+
+
+def _insert_jobs(connection: Connection, rows: Sequence[Mapping[str, object]]) -> None:
+    connection.execute(insert(job_info), rows)
+
+
+def start_jobs(place: Place) -> None:
+    """Let all jobs begin."""
+    # The next time is set before the anchor: MySQL computes from left to right.
+    place.execute(
+        "UPDATE xxl_job_info SET trigger_status = 1, trigger_next_time = anchor_ms + :first_ms, "
+        "anchor_ms = anchor_ms + :first_ms",
+        first_ms=now_ms() + _FIRST_IN_MS,
+    )
+
+
+def stop_jobs(place: Place) -> None:
+    """Let all jobs end; return when no run is open any more.
+
+    Raises:
+        TimeoutError: some are, after minutes.
+    """
+    place.execute("UPDATE xxl_job_info SET trigger_status = 0")
+    deadline_s = time.perf_counter() + _SETTLE_S
+    while left := place.count("xxl_job_log WHERE phase IS NOT NULL"):
+        if time.perf_counter() > deadline_s:
+            raise TimeoutError(f"{left} runs are open still")
+        time.sleep(0.2)
+
+
+def results(place: Place) -> int:
+    """How many successes are stored."""
+    return place.count("xxl_job_log WHERE handle_code = 200")
+
+
+def lateness(executions: Iterable[Execution], window: Window) -> Lateness:
+    late = sorted(
+        execution.arrived_ms - execution.planned_ms
+        for execution in executions
+        if window.began_ms <= execution.planned_ms < window.ended_ms
+    )
+    return Lateness(late[len(late) // 2], late[len(late) * 99 // 100]) if late else Lateness(-1, -1)
+
+
+def lost(place: Place, executions: Iterable[Execution]) -> int:
+    """Planned instants without a row, and rows without an execution that do not say that they failed."""
+    executed = {execution.run_id for execution in executions}
+    rows = place.rows("SELECT id, job_id, planned_ms, outcome FROM xxl_job_log")
+    unexecuted = sum(1 for run_id, _, _, outcome in rows if run_id not in executed and outcome != "failed")
+    instants: dict[int, list[int]] = {}
+    for _, job_id, planned_ms, _ in rows:
+        instants.setdefault(job_id, []).append(planned_ms)
+    gaps = sum((max(times) - min(times)) // 1000 + 1 - len(set(times)) for times in instants.values())
+    return unexecuted + gaps
+
+
+def doubled(executions: Iterable[Execution]) -> int:
+    """How often a run was executed once more."""
+    return sum(count - 1 for count in Counter(execution.run_id for execution in executions).values())
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
