@@ -6,6 +6,7 @@ from typing import Final
 
 from jobwheel.kernel.backoff import Backoff
 from jobwheel.kernel.clock import Clock
+from jobwheel.kernel.errors import JobwheelError
 from jobwheel.kernel.logging import get_logger
 from jobwheel.kernel.service import Service
 
@@ -73,7 +74,9 @@ class PeriodicLoop(Service):
         self.failures_in_a_row += 1
         self.last_error = f"{type(error).__name__}: {error}"
         if self.failures_in_a_row == 1:
-            log.error("loop.pass_failed", loop=self.name, error=self.last_error, exc_info=error)
+            # What we say ourselves says it all; where something else went wrong is to be seen from the traceback.
+            unknown = None if isinstance(error, JobwheelError) else error
+            log.error("loop.pass_failed", loop=self.name, error=self.last_error, exc_info=unknown)
         else:
             log.debug("loop.pass_failed_again", loop=self.name, failures=self.failures_in_a_row, error=self.last_error)
         return self._backoff.delay_s(self.failures_in_a_row)
