@@ -61,12 +61,3 @@ async def test_a_claim_comes_between_those_of_a_node_that_has_much_to_claim(stor
         holding.cancel()
         await asyncio.gather(holding, return_exceptions=True)
     assert {run.job_id for run in planned} == {job}
-
-
-async def test_a_claim_waits_for_a_lock_that_is_held_for_a_second(store: Store, other: Database) -> None:
-    planned: list[PendingRun] = []
-    job = await store.job(trigger_next_time=SystemClock().now() // 1000 * 1000)
-    holding = asyncio.create_task(other.write(then_sleep(1.0, claims.lock_schedule)))
-    await claimer(store, planned).run_once()
-    await holding
-    assert {run.job_id for run in planned} == {job}

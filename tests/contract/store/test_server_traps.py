@@ -19,7 +19,7 @@ from jobwheel.kernel.clock import SystemClock
 from tests.support.cutting_proxy import CuttingProxy
 from tests.support.run_servers import Servers, connected
 from tests.support.servers import SERVER_KINDS
-from tests.support.store import NOW_MS, Store, open_store_at
+from tests.support.store import ADDRESS, NOW_MS, Store, open_store_at
 
 SLEEP = {"postgresql": "SELECT pg_sleep({})", "mariadb": "SELECT SLEEP({})"}
 OWN_ID = {"postgresql": "SELECT pg_backend_pid()", "mariadb": "SELECT CONNECTION_ID()"}
@@ -306,7 +306,9 @@ async def test_an_heir_does_not_wait_for_rows_that_a_frozen_node_holds(
     await store.database.write(nodes.beat, heir, LATER_MS)
     async with connected(servers.running[kind], "jobwheel_test") as frozen:
         await frozen.exec_driver_sql("BEGIN")
-        await frozen.exec_driver_sql(f"UPDATE xxl_job_log SET phase = 'sending' WHERE id = {held.id}")
+        await frozen.exec_driver_sql(
+            f"UPDATE xxl_job_log SET phase = 'sending', executor_address = '{ADDRESS}' WHERE id = {held.id}"
+        )
         # Long before any lock's time is up.
         async with asyncio.timeout(3):
             assert await bury(store, heir) == [nodes.Heritage(dead, nodes.Adopted(1, 0))]

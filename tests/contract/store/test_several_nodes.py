@@ -154,7 +154,7 @@ async def test_a_claim_waits_for_a_short_while_and_says_when_it_takes_too_long(s
     await store.database.write(claims.lock_schedule)
     await store.job(trigger_next_time=SystemClock().now() // 1000 * 1000)
     node = Node(store, other, NODES[1])
-    holding = asyncio.create_task(store.database.write(then_sleep(2.5, claims.lock_schedule)))
+    holding = asyncio.create_task(store.database.write(then_sleep(4.5, claims.lock_schedule)))
     await SystemClock().wait(0.2)
     with pytest.raises(ScheduleLockedError, match="schedule_lock of xxl_job_lock"):
         await node.claimer.run_once()
