@@ -96,18 +96,6 @@ async def test_what_is_being_asked_is_not_asked_by_the_next_run_as_well(live: Li
         assert len([asked for asked in executor.asked if asked.path != "/run"]) == 1
 
 
-async def test_a_job_whose_questions_nobody_answers_is_slow(live: LiveAdmin) -> None:
-    async with live.executor() as one, live.executor() as two:
-        for executor in (one, two):
-            await executor.register()
-            executor.ask = never
-        job = await live.job(route_strategy="FAILOVER")
-        for run_id in [await live.trigger(job) for _ in range(12)]:
-            assert (await live.done(run_id)).outcome is Outcome.FAILED
-        await live.trigger(job)
-        await until(lambda: live.admin.engine.collect().lanes[1].in_use == 1)
-
-
 async def test_a_stop_in_the_middle_of_a_question_leaves_the_run_pending(live: LiveAdmin) -> None:
     async with live.executor(hang) as executor:
         await executor.register()

@@ -55,7 +55,7 @@ class Launcher(Service):
         self._finder = RouteFinder(context, book, routers)
         self._askers = Askers(client, book, routers, self._finder, context, self._on_answered)
         self._answers: dict[RunId, Answers] = {}
-        self._slow_jobs = SlowJobs()
+        self._slow_jobs = SlowJobs(context.limits.slow_send_ms / 1000, context.limits.slow_sends)
         self._slots = AddressSlots(context.limits.address_limit, context.limits.wheel_capacity // 2)
         self._put_off: dict[JobId, str] = {}
         self._senders = Senders(dispatcher, context.limits.address_limit, context.clock, self._on_landed)
