@@ -1,9 +1,7 @@
 """SHARDING_BROADCAST: one run becomes one for each executor."""
 
 import asyncio
-import contextlib
 import shutil
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +11,6 @@ from jobwheel.admin.domain.job import Job
 from jobwheel.admin.domain.run import Outcome, Run
 from tests.support.live_admin import LiveAdmin, live_admin, seen, until
 from tests.support.recording_executor import INSTANCE, Asked, RecordingExecutor, accept, refuse
-
-
-@contextlib.asynccontextmanager
-async def executors(live: LiveAdmin, count: int, instance: str | None = None) -> AsyncIterator[list[RecordingExecutor]]:
-    """So many executors of one group, in the order of their addresses."""
-    async with contextlib.AsyncExitStack() as stack:
-        made = [await stack.enter_async_context(live.executor(instance=instance)) for _ in range(count)]
-        for each in made:
-            await each.register()
-        yield sorted(made, key=lambda executor: executor.address)
 
 
 def shards(asked: list[Asked]) -> list[tuple[int, int]]:
@@ -41,7 +29,7 @@ async def all_done(live: LiveAdmin, job: Job, count: int) -> list[Run]:
 
 @pytest.mark.parametrize("instance", [INSTANCE, None], ids=["ours", "others"])
 async def test_every_executor_gets_its_shard(live: LiveAdmin, instance: str | None) -> None:
-    async with executors(live, 3, instance) as group:
+    async with live.executors(3, instance) as group:
         job = await live.job(route_strategy="SHARDING_BROADCAST", parameter="day=1")
         first = await live.trigger(job)
         runs = await all_done(live, job, 3)
@@ -56,7 +44,7 @@ async def test_every_executor_gets_its_shard(live: LiveAdmin, instance: str | No
 
 
 async def test_a_shard_that_is_refused_fails_alone_and_goes_nowhere_else(live: LiveAdmin) -> None:
-    async with executors(live, 2) as (good, bad):
+    async with live.executors(2) as (good, bad):
         bad.answer = refuse(500, reason="stopping")
         job = await live.job(route_strategy="SHARDING_BROADCAST")
         await live.trigger(job)
@@ -69,7 +57,7 @@ async def test_a_shard_that_is_refused_fails_alone_and_goes_nowhere_else(live: L
 async def test_the_shard_of_an_executor_that_is_gone_fails_and_the_next_broadcast_is_smaller(
     live: LiveAdmin, at: int
 ) -> None:
-    async with executors(live, 3) as group:
+    async with live.executors(3) as group:
         job = await live.job(route_strategy="SHARDING_BROADCAST")
         gone = group.pop(at)
         await gone.disappear()
@@ -97,7 +85,7 @@ async def test_an_executor_that_hangs_keeps_no_other_shard_waiting(tmp_path: Pat
         return await accept(executor, asked)
 
     # A shard that waits for the end of another's request would not be seen within the time that the test waits.
-    async with live_admin(tmp_path / "data", send_timeout_s=30.0) as live, executors(live, 3) as group:
+    async with live_admin(tmp_path / "data", send_timeout_s=30.0) as live, live.executors(3) as group:
         hanging = group[at]
         hanging.answer = hold
         job = await live.job(route_strategy="SHARDING_BROADCAST")
@@ -115,7 +103,7 @@ async def test_an_executor_that_hangs_keeps_no_other_shard_waiting(tmp_path: Pat
 
 
 async def test_a_broadcast_to_addresses_named_by_hand(live: LiveAdmin) -> None:
-    async with executors(live, 3) as group:
+    async with live.executors(3) as group:
         job = await live.job(route_strategy="SHARDING_BROADCAST")
         await live.trigger(job, group[0].address, group[2].address)
         await all_done(live, job, 2)
@@ -123,7 +111,7 @@ async def test_a_broadcast_to_addresses_named_by_hand(live: LiveAdmin) -> None:
 
 
 async def test_a_broadcast_to_nobody_fails_and_says_so(live: LiveAdmin) -> None:
-    async with executors(live, 1) as (only,):
+    async with live.executors(1) as (only,):
         await only.leave()
         job = await live.job(route_strategy="SHARDING_BROADCAST")
         run = await live.done(await live.trigger(job))
@@ -132,7 +120,7 @@ async def test_a_broadcast_to_nobody_fails_and_says_so(live: LiveAdmin) -> None:
 
 
 async def test_a_group_of_one_is_one_shard(live: LiveAdmin) -> None:
-    async with executors(live, 1) as (only,):
+    async with live.executors(1) as (only,):
         job = await live.job(route_strategy="SHARDING_BROADCAST")
         run = await live.done(await live.trigger(job))
         assert shards(only.runs()) == [(0, 1)]
@@ -146,7 +134,7 @@ async def test_a_take_off_that_fails_is_made_again_and_keeps_no_slot(
         "CREATE TRIGGER refuse BEFORE UPDATE ON xxl_job_log WHEN NEW.phase = 'sending' "
         "BEGIN SELECT RAISE(ABORT, 'not now'); END"
     )
-    async with executors(live, 2) as group:
+    async with live.executors(2) as group:
         job = await live.job(route_strategy="SHARDING_BROADCAST")
         await live.admin.database.write(lambda c: c.exec_driver_sql(refuse_take_off))
         run_id = await live.trigger(job)
