@@ -50,7 +50,9 @@ ADMIN_MEANINGS: Mapping[str, str] = {
     "misfire_most": "How many missed instants of a job run with `FIRE_ALL`: the newest ones.",
     "fast_lane": "How many runs are being sent at once.",
     "slow_lane": "The same for jobs whose sends were slow lately.",
-    "address_limit": "The same for one executor.",
+    "slow_send_ms": "A send that takes longer is slow, the questions of `FAILOVER` and `BUSYOVER` included.",
+    "slow_sends": "A job with more slow sends than this in a minute is in the slow lane until the minute ends.",
+    "address_limit": "How many runs are being sent to one executor at once.",
     "send_timeout_s": "How long an executor may take to accept a run.",
     "wheel_capacity": "How many runs wait in memory; more of them wait in the database.",
 }

@@ -13,16 +13,18 @@ from sqlalchemy import update
 from jobwheel.admin.build import Admin, build_admin
 from jobwheel.admin.domain.ids import GroupId, JobId, RunId
 from jobwheel.admin.domain.job import Job
-from jobwheel.admin.domain.run import Run, TriggerType
+from jobwheel.admin.domain.run import PendingRun, Run, TriggerType
 from jobwheel.admin.services.triggers import Trigger
 from jobwheel.admin.settings import load_settings
 from jobwheel.admin.store.groups import find_groups
 from jobwheel.admin.store.run_list import RunFilter, get_run, list_runs
+from jobwheel.admin.store.runs import insert_runs
 from jobwheel.admin.store.tables import job_info, job_log
 from jobwheel.kernel.clock import Clock, SystemClock
 from jobwheel.kernel.service import ServiceGroup
 from jobwheel.wire.http_server import HttpOptions, HttpServer, listen
 from tests.support.recording_executor import Answer, RecordingExecutor, accept
+from tests.support.store import new_run
 
 Seen = TypeVar("Seen")
 CLOCK = SystemClock()
@@ -39,6 +41,15 @@ class LiveAdmin:
     def executor(self, answer: Answer = accept, **fields: Any) -> RecordingExecutor:
         """An executor of this admin; enter it, then register it."""
         return RecordingExecutor(self.url, self.token, answer, **fields)
+
+    @contextlib.asynccontextmanager
+    async def executors(self, count: int, instance: str | None = None) -> AsyncIterator[list[RecordingExecutor]]:
+        """So many registered executors of one group, in the order of their addresses."""
+        async with contextlib.AsyncExitStack() as stack:
+            made = [await stack.enter_async_context(self.executor(instance=instance)) for _ in range(count)]
+            for each in made:
+                await each.register()
+            yield sorted(made, key=lambda executor: executor.address)
 
     async def group_id(self, app_name: str = "orders") -> GroupId:
         groups = await self.admin.database.read(find_groups, self.admin.installation.zone, app_name)
@@ -61,6 +72,12 @@ class LiveAdmin:
             job.id, Trigger(TriggerType.MANUAL, addresses=addresses), actor="test"
         )
         return run.id
+
+    async def late_run(self, job: Job) -> PendingRun:
+        """A run of the job that was planned a minute ago, and has not been sent yet."""
+        late = new_run(self.admin.engine.node_id, CLOCK.now() - 60_000, job_id=job.id, group_id=await self.group_id())
+        (run,) = await self.admin.database.write(insert_runs, self.admin.installation.zone, [late])
+        return run
 
     async def run(self, run_id: RunId) -> Run:
         run = await self.admin.database.read(get_run, run_id)

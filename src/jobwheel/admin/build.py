@@ -108,6 +108,8 @@ def _engine_context(settings: Settings, clock: Clock, database: Database, instal
         misfire_most=settings.misfire_most,
         fast_lane=settings.fast_lane,
         slow_lane=settings.slow_lane,
+        slow_send_ms=settings.slow_send_ms,
+        slow_sends=settings.slow_sends,
         address_limit=settings.address_limit,
         send_timeout_s=settings.send_timeout_s,
         wheel_capacity=settings.wheel_capacity,

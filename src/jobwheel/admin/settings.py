@@ -37,7 +37,7 @@ class SettingsError(JobwheelError):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What an operator can set. `database_url` and `data_dir` are absolute; `_s` means seconds."""
+    """What an operator can set. `database_url` and `data_dir` are absolute; `_s` means seconds, `_ms` milliseconds."""
 
     data_dir: Path = Path(".jobwheel")
     # It may hold a password.
@@ -63,6 +63,8 @@ class Settings:
     misfire_most: int = field(default=100, metadata={"least": 1, "most": 1000})
     fast_lane: int = field(default=200, metadata={"least": 1, "most": 10_000})
     slow_lane: int = field(default=100, metadata={"least": 1, "most": 10_000})
+    slow_send_ms: int = field(default=500, metadata={"least": 1, "most": 60_000})
+    slow_sends: int = field(default=10, metadata={"least": 0, "most": 1_000_000})
     address_limit: int = field(default=32, metadata={"least": 1, "most": 10_000})
     send_timeout_s: float = field(default=3.0, metadata={"least": 0.1, "most": 60.0})
     wheel_capacity: int = field(default=50_000, metadata={"least": 1000, "most": 1_000_000})

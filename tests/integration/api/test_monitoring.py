@@ -1,23 +1,10 @@
 """Health and metrics."""
 
-import httpx
-from prometheus_client.parser import text_string_to_metric_families
-
 from jobwheel.admin.domain.run import Outcome
 from jobwheel.admin.engine.figures import EngineFigures, HealthReason, LaneFigures, LatenessFigures
 from tests.support.admin_harness import AdminHarness
 from tests.support.admin_jobs import answer
-
-
-def samples(reply: httpx.Response) -> dict[str, float]:
-    """The samples of ours by name and labels."""
-    assert reply.status_code == 200
-    found = {}
-    for family in text_string_to_metric_families(reply.text):
-        for sample in family.samples:
-            labels = ",".join(f"{name}={value}" for name, value in sorted(sample.labels.items()))
-            found[f"{sample.name}{{{labels}}}" if labels else sample.name] = sample.value
-    return found
+from tests.support.metrics import samples
 
 
 async def test_green(admin: AdminHarness) -> None:
@@ -48,6 +35,7 @@ async def test_the_engines_figures(admin: AdminHarness) -> None:
         last_pass_age_s=0.5,
         wheel_size=11,
         lanes=(LaneFigures("fast", 3, 200, 4), LaneFigures("slow", 0, 100, 0)),
+        parked=5,
         sends_in_flight=3,
         runs_sent=99,
         clock_difference_s=-0.25,
@@ -62,6 +50,7 @@ async def test_the_engines_figures(admin: AdminHarness) -> None:
         "jobwheel_scheduling_last_pass_age_seconds": 0.5,
         "jobwheel_clock_difference_seconds": -0.25,
         "jobwheel_wheel_runs": 11,
+        "jobwheel_parked_runs": 5,
         "jobwheel_sends_in_flight": 3,
         "jobwheel_runs_sent_total": 99,
         "jobwheel_lane_sends{lane=fast}": 3,

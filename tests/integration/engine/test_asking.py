@@ -1,6 +1,7 @@
 """FAILOVER and BUSYOVER: executors are asked before a run takes off."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from jobwheel.admin.domain.run import Outcome
 from tests.support.http_peer import unused_port
 from tests.support.live_admin import LiveAdmin, until
-from tests.support.recording_executor import Asked, RecordingExecutor, hang
+from tests.support.recording_executor import INSTANCE, Asked, RecordingExecutor, hang, refuse
 
 
 async def register_dead(live: LiveAdmin, port: int) -> str:
@@ -59,6 +60,62 @@ async def test_busyover_takes_the_first_that_is_idle(live: LiveAdmin) -> None:
     assert all(executor.address in (run.trigger_message or "") for executor in (busy, idle))
 
 
+def then_stops(executor: RecordingExecutor) -> None:
+    """It says yes, and refuses what comes next."""
+    executor.answer = refuse(500, reason="stopping")
+
+
+def then_goes(executor: RecordingExecutor) -> None:
+    """It says yes, and is gone: connections are broken off, and refused from then on."""
+
+    async def say_and_go(executor: RecordingExecutor, asked: Asked) -> dict[str, Any]:
+        gone.append(asyncio.create_task(executor.disappear()))
+        return executor.envelope()
+
+    gone: list[asyncio.Task[None]] = []
+    executor.ask = say_and_go
+
+
+def paths(executor: RecordingExecutor) -> list[str]:
+    return [asked.path for asked in executor.asked]
+
+
+@pytest.mark.parametrize("then", [then_stops, then_goes])
+@pytest.mark.parametrize(("strategy", "question"), [("FAILOVER", "/beat"), ("BUSYOVER", "/idleBeat")])
+async def test_who_says_yes_and_then_does_not_take_the_run_is_passed_over(
+    live: LiveAdmin, strategy: str, question: str, then: Callable[[RecordingExecutor], None]
+) -> None:
+    async with live.executors(4, INSTANCE) as (dead, fickle, taking, last):
+        await dead.disappear()
+        then(fickle)
+        job = await live.job(route_strategy=strategy)
+        # Who made its times anew would make other ones.
+        late = await live.late_run(job)
+        run = await live.done(late.id)
+        assert (run.outcome, run.executor_address) == (Outcome.SUCCEEDED, taking.address)
+        refused = ["/run"] if then is then_stops else []
+        assert [paths(each) for each in (dead, fickle, taking, last)] == [[], [question, *refused], ["/run"], []]
+        for asked in fickle.runs() + taking.runs():
+            body = asked.body
+            sent = (body["logId"], body["logDateTime"], body["scheduledTime"])
+            assert sent == (late.id, late.triggered_ms, late.planned_ms)
+    message = run.trigger_message or ""
+    refusal = "is shutting down" if then is then_stops else "unreachable"
+    told = [f"{dead.address} unreachable", f"{fickle.address} {refusal}", f"{taking.address} accepted"]
+    assert [each for each in told if each not in message] == [], message
+
+
+@pytest.mark.parametrize("strategy", ["FAILOVER", "BUSYOVER"])
+async def test_who_said_no_does_not_get_what_the_others_did_not_take(live: LiveAdmin, strategy: str) -> None:
+    async with live.executors(2, INSTANCE) as (unwilling, fickle):
+        unwilling.ask = refuse(500)
+        then_stops(fickle)
+        run = await live.done(await live.trigger(await live.job(route_strategy=strategy)))
+        assert (unwilling.runs(), len(fickle.runs())) == ([], 1)
+    assert (run.outcome, run.trigger_code) == (Outcome.FAILED, 500)
+    assert "no address could be reached" in (run.trigger_message or "")
+
+
 @pytest.mark.parametrize("strategy", ["FAILOVER", "BUSYOVER"])
 async def test_questions_that_hang_hold_nobody_else_up(live: LiveAdmin, strategy: str) -> None:
     async with live.executor(app_name="slow") as hanging, live.executor(app_name="billing") as executor:
@@ -94,18 +151,6 @@ async def test_what_is_being_asked_is_not_asked_by_the_next_run_as_well(live: Li
         for run_id in run_ids:
             assert (await live.done(run_id)).outcome is Outcome.SUCCEEDED
         assert len([asked for asked in executor.asked if asked.path != "/run"]) == 1
-
-
-async def test_a_job_whose_questions_nobody_answers_is_slow(live: LiveAdmin) -> None:
-    async with live.executor() as one, live.executor() as two:
-        for executor in (one, two):
-            await executor.register()
-            executor.ask = never
-        job = await live.job(route_strategy="FAILOVER")
-        for run_id in [await live.trigger(job) for _ in range(12)]:
-            assert (await live.done(run_id)).outcome is Outcome.FAILED
-        await live.trigger(job)
-        await until(lambda: live.admin.engine.collect().lanes[1].in_use == 1)
 
 
 async def test_a_stop_in_the_middle_of_a_question_leaves_the_run_pending(live: LiveAdmin) -> None:

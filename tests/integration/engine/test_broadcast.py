@@ -1,42 +1,39 @@
 """SHARDING_BROADCAST: one run becomes one for each executor."""
 
-import contextlib
-from collections.abc import AsyncIterator
+import asyncio
+import shutil
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from jobwheel.admin.domain.run import Outcome
-from tests.support.live_admin import LiveAdmin, seen, until
-from tests.support.recording_executor import INSTANCE, Asked, RecordingExecutor, refuse
-
-
-@contextlib.asynccontextmanager
-async def executors(live: LiveAdmin, count: int, instance: str | None = None) -> AsyncIterator[list[RecordingExecutor]]:
-    """So many executors of one group, in the order of their addresses."""
-    async with contextlib.AsyncExitStack() as stack:
-        made = [await stack.enter_async_context(live.executor(instance=instance)) for _ in range(count)]
-        for each in made:
-            await each.register()
-        yield sorted(made, key=lambda executor: executor.address)
+from jobwheel.admin.domain.job import Job
+from jobwheel.admin.domain.run import Outcome, Run
+from tests.support.live_admin import LiveAdmin, live_admin, seen, until
+from tests.support.recording_executor import INSTANCE, Asked, RecordingExecutor, accept, refuse
 
 
 def shards(asked: list[Asked]) -> list[tuple[int, int]]:
     return [(each.body["broadcastIndex"], each.body["broadcastTotal"]) for each in asked]
 
 
+async def all_done(live: LiveAdmin, job: Job, count: int) -> list[Run]:
+    """The job's runs, oldest first, once there are so many and all have ended."""
+
+    async def look() -> list[Run] | None:
+        found = await live.runs(job)
+        return found if len(found) == count and all(run.phase is None for run in found) else None
+
+    return await seen(look)
+
+
 @pytest.mark.parametrize("instance", [INSTANCE, None], ids=["ours", "others"])
 async def test_every_executor_gets_its_shard(live: LiveAdmin, instance: str | None) -> None:
-    async with executors(live, 3, instance) as group:
+    async with live.executors(3, instance) as group:
         job = await live.job(route_strategy="SHARDING_BROADCAST", parameter="day=1")
         first = await live.trigger(job)
-
-        async def all_done() -> bool:
-            found = await live.runs(job)
-            return len(found) == 3 and all(run.phase is None for run in found)
-
-        await seen(all_done)
+        runs = await all_done(live, job, 3)
         assert [shards(each.runs()) for each in group] == [[(0, 3)], [(1, 3)], [(2, 3)]]
-    runs = await live.runs(job)
     assert [run.executor_address for run in runs] == [each.address for each in group]
     assert [str(run.shard) for run in runs] == ["0/3", "1/3", "2/3"]
     assert {run.broadcast_id for run in runs} == {first}
@@ -47,35 +44,74 @@ async def test_every_executor_gets_its_shard(live: LiveAdmin, instance: str | No
 
 
 async def test_a_shard_that_is_refused_fails_alone_and_goes_nowhere_else(live: LiveAdmin) -> None:
-    async with executors(live, 2) as (good, bad):
+    async with live.executors(2) as (good, bad):
         bad.answer = refuse(500, reason="stopping")
         job = await live.job(route_strategy="SHARDING_BROADCAST")
-        await live.done(await live.trigger(job))
-
-        async def both_done() -> bool:
-            found = await live.runs(job)
-            return len(found) == 2 and all(run.phase is None for run in found)
-
-        await seen(both_done)
+        await live.trigger(job)
+        runs = await all_done(live, job, 2)
         assert shards(good.runs()) == [(0, 2)]
-    assert [run.outcome for run in await live.runs(job)] == [Outcome.SUCCEEDED, Outcome.FAILED]
+    assert [run.outcome for run in runs] == [Outcome.SUCCEEDED, Outcome.FAILED]
+
+
+@pytest.mark.parametrize("at", [0, 1, 2])
+async def test_the_shard_of_an_executor_that_is_gone_fails_and_the_next_broadcast_is_smaller(
+    live: LiveAdmin, at: int
+) -> None:
+    async with live.executors(3) as group:
+        job = await live.job(route_strategy="SHARDING_BROADCAST")
+        gone = group.pop(at)
+        await gone.disappear()
+        await live.trigger(job)
+        first = await all_done(live, job, 3)
+        await live.trigger(job)
+        second = (await all_done(live, job, 5))[3:]
+        firsts = [shard for shard in [(0, 3), (1, 3), (2, 3)] if shard != (at, 3)]
+        assert [shards(each.runs()) for each in group] == [[firsts[0], (0, 2)], [firsts[1], (1, 2)]]
+    failed = first.pop(at)
+    assert {run.outcome for run in [*first, *second]} == {Outcome.SUCCEEDED}
+    assert (failed.outcome, failed.trigger_code, failed.executor_address) == (Outcome.FAILED, 500, gone.address)
+    assert f"{gone.address} unreachable" in (failed.trigger_message or "")
+    assert [str(run.shard) for run in second] == ["0/2", "1/2"]
+
+
+@pytest.mark.parametrize("at", [0, 1, 2])
+@pytest.mark.timeout(30)
+async def test_an_executor_that_hangs_keeps_no_other_shard_waiting(tmp_path: Path, prepared: Path, at: int) -> None:
+    shutil.copytree(prepared, tmp_path / "data")
+    released = asyncio.Event()
+
+    async def hold(executor: RecordingExecutor, asked: Asked) -> dict[str, Any] | bytes | None:
+        await released.wait()
+        return await accept(executor, asked)
+
+    # A shard that waits for the end of another's request would not be seen within the time that the test waits.
+    async with live_admin(tmp_path / "data", send_timeout_s=30.0) as live, live.executors(3) as group:
+        hanging = group[at]
+        hanging.answer = hold
+        job = await live.job(route_strategy="SHARDING_BROADCAST")
+        await live.trigger(job)
+        await until(lambda: all(each.runs() for each in group))
+
+        async def others_done() -> bool:
+            return [run.phase is None for run in await live.runs(job)] == [each is not hanging for each in group]
+
+        await seen(others_done)
+        released.set()
+        runs = await all_done(live, job, 3)
+        assert [shards(each.runs()) for each in group] == [[(0, 3)], [(1, 3)], [(2, 3)]]
+    assert {run.outcome for run in runs} == {Outcome.SUCCEEDED}
 
 
 async def test_a_broadcast_to_addresses_named_by_hand(live: LiveAdmin) -> None:
-    async with executors(live, 3) as group:
+    async with live.executors(3) as group:
         job = await live.job(route_strategy="SHARDING_BROADCAST")
-        await live.done(await live.trigger(job, group[0].address, group[2].address))
-
-        async def both_done() -> bool:
-            found = await live.runs(job)
-            return len(found) == 2 and all(run.phase is None for run in found)
-
-        await seen(both_done)
+        await live.trigger(job, group[0].address, group[2].address)
+        await all_done(live, job, 2)
         assert [shards(each.runs()) for each in group] == [[(0, 2)], [], [(1, 2)]]
 
 
 async def test_a_broadcast_to_nobody_fails_and_says_so(live: LiveAdmin) -> None:
-    async with executors(live, 1) as (only,):
+    async with live.executors(1) as (only,):
         await only.leave()
         job = await live.job(route_strategy="SHARDING_BROADCAST")
         run = await live.done(await live.trigger(job))
@@ -84,7 +120,7 @@ async def test_a_broadcast_to_nobody_fails_and_says_so(live: LiveAdmin) -> None:
 
 
 async def test_a_group_of_one_is_one_shard(live: LiveAdmin) -> None:
-    async with executors(live, 1) as (only,):
+    async with live.executors(1) as (only,):
         job = await live.job(route_strategy="SHARDING_BROADCAST")
         run = await live.done(await live.trigger(job))
         assert shards(only.runs()) == [(0, 1)]
@@ -98,18 +134,13 @@ async def test_a_take_off_that_fails_is_made_again_and_keeps_no_slot(
         "CREATE TRIGGER refuse BEFORE UPDATE ON xxl_job_log WHEN NEW.phase = 'sending' "
         "BEGIN SELECT RAISE(ABORT, 'not now'); END"
     )
-    async with executors(live, 2) as group:
+    async with live.executors(2) as group:
         job = await live.job(route_strategy="SHARDING_BROADCAST")
         await live.admin.database.write(lambda c: c.exec_driver_sql(refuse_take_off))
         run_id = await live.trigger(job)
         await until(lambda: "launcher.take_off_failed" in caplog.text)
         await live.admin.database.write(lambda c: c.exec_driver_sql("DROP TRIGGER refuse"))
         assert (await live.done(run_id)).outcome is Outcome.SUCCEEDED
-
-        async def both_done() -> bool:
-            found = await live.runs(job)
-            return len(found) == 2 and all(run.phase is None for run in found)
-
-        await seen(both_done)
+        await all_done(live, job, 2)
         assert [shards(each.runs()) for each in group] == [[(0, 2)], [(1, 2)]]
         await until(lambda: not live.admin.engine.launcher._slots._addresses)

@@ -10,30 +10,17 @@ import pytest
 
 from jobwheel.admin.domain.job import Job
 from jobwheel.admin.domain.run import Outcome
-from jobwheel.kernel.clock import SystemClock
 from tests.support.checker import MisfireRecord, Start, judge
 from tests.support.live_admin import LiveAdmin, live_admin, seen, until
 from tests.support.recording_executor import INSTANCE, RecordingExecutor
 from tests.support.report import record_verdict
 from tests.support.scene import record
+from tests.support.stepped_clock import SteppedClock
 
 EVERY_SECOND: dict[str, Any] = {"schedule_type": "CRON", "schedule_conf": "* * * * * ?"}
 HOUR_MS = 3_600_000
 # Nothing may stall for longer.
 SOON_S = 10.0
-
-
-class SteppedClock(SystemClock):
-    """The machine's clocks, of which the wall clock can be set."""
-
-    def __init__(self) -> None:
-        self._off_ms = 0
-
-    def now(self) -> int:
-        return super().now() + self._off_ms
-
-    def step(self, milliseconds: int) -> None:
-        self._off_ms += milliseconds
 
 
 @pytest.fixture

@@ -97,15 +97,20 @@ async def test_a_dead_address_is_passed_over_and_out_from_then_on(live: LiveAdmi
 
 
 async def test_an_executor_that_is_stopping_is_passed_over(live: LiveAdmin) -> None:
-    stopping = refuse(500, reason="stopping", msg="this executor is stopping")
-    async with live.executor(stopping, instance=INSTANCE) as leaver, live.executor() as executor:
-        await leaver.register()
-        await executor.register()
-        job = await live.job(route_strategy="FIRST" if leaver.address < executor.address else "LAST")
-        runs = [await live.done(await live.trigger(job)) for _ in range(3)]
-    assert {run.executor_address for run in runs} == {executor.address}
+    async with live.executors(2, INSTANCE) as (leaver, executor):
+        leaver.answer = refuse(500, reason="stopping", msg="this executor is stopping")
+        job = await live.job(route_strategy="FIRST")
+        # Who made its times anew would make other ones.
+        late = await live.late_run(job)
+        first = await live.done(late.id)
+        more = [await live.done(await live.trigger(job)) for _ in range(2)]
+        sent = [leaver.runs()[0].body, executor.runs()[0].body]
+    assert {run.executor_address for run in [first, *more]} == {executor.address}
     assert len(leaver.runs()) == 1
-    assert f"{leaver.address} is shutting down" in (runs[0].trigger_message or "")
+    assert f"{leaver.address} is shutting down" in (first.trigger_message or "")
+    assert [(body["logId"], body["logDateTime"], body["scheduledTime"]) for body in sent] == [
+        (late.id, late.triggered_ms, late.planned_ms)
+    ] * 2
 
 
 async def test_without_a_live_address_the_run_fails_and_says_so(live: LiveAdmin) -> None:

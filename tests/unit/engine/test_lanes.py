@@ -70,17 +70,24 @@ JOB = JobId(7)
 
 
 @pytest.mark.parametrize(("sends", "took_s", "slow"), [(10, 0.6, False), (11, 0.6, True), (99, 0.5, False)])
-def test_more_than_ten_sends_over_half_a_second_make_a_job_slow(sends: int, took_s: float, slow: bool) -> None:
-    jobs = SlowJobs()
+def test_more_than_so_many_slow_sends_make_a_job_slow(sends: int, took_s: float, slow: bool) -> None:
+    jobs = SlowJobs(0.5, 10)
     for _ in range(sends):
         jobs.note(JOB, took_s, MINUTE_MS)
     assert jobs.is_slow(JOB, MINUTE_MS + 59_999) is slow
     assert not jobs.is_slow(JobId(8), MINUTE_MS)
 
 
+def test_where_no_send_may_be_slow_the_first_one_makes_its_job_slow() -> None:
+    jobs = SlowJobs(0.05, 0)
+    assert not jobs.is_slow(JOB, MINUTE_MS)
+    jobs.note(JOB, 0.06, MINUTE_MS)
+    assert jobs.is_slow(JOB, MINUTE_MS)
+
+
 @pytest.mark.parametrize("later_ms", [60_000, -1, -3_600_000])
 def test_the_next_minute_starts_anew_whichever_way_the_clock_went(later_ms: int) -> None:
-    jobs = SlowJobs()
+    jobs = SlowJobs(0.5, 10)
     for _ in range(11):
         jobs.note(JOB, 1.0, MINUTE_MS)
     assert not jobs.is_slow(JOB, MINUTE_MS + later_ms)
@@ -90,7 +97,7 @@ def test_the_next_minute_starts_anew_whichever_way_the_clock_went(later_ms: int)
 
 
 def test_only_what_was_slow_this_minute_is_remembered() -> None:
-    jobs = SlowJobs()
+    jobs = SlowJobs(0.5, 10)
     for n in range(1000):
         jobs.note(JobId(n), 0.1, MINUTE_MS)
         jobs.is_slow(JobId(n), MINUTE_MS)

@@ -60,7 +60,12 @@ def _scheduling(figures: EngineFigures) -> Iterator[Metric]:
 
 def _sending(figures: EngineFigures) -> Iterator[Metric]:
     yield GaugeMetricFamily("jobwheel_wheel_runs", "Runs that wait for their due time.", value=figures.wheel_size)
-    yield GaugeMetricFamily("jobwheel_sends_in_flight", "Requests under way.", value=figures.sends_in_flight)
+    yield GaugeMetricFamily(
+        "jobwheel_parked_runs", "Runs that came due and wait until their executor has room.", value=figures.parked
+    )
+    yield GaugeMetricFamily(
+        "jobwheel_sends_in_flight", "Runs that took off and have no answer yet.", value=figures.sends_in_flight
+    )
     yield CounterMetricFamily("jobwheel_runs_sent", "Runs that were sent by this node.", value=figures.runs_sent)
     in_use = GaugeMetricFamily("jobwheel_lane_sends", "Sends under way in a lane.", labels=["lane"])
     limit = GaugeMetricFamily("jobwheel_lane_limit", "The most sends in a lane.", labels=["lane"])

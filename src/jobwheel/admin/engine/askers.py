@@ -127,6 +127,10 @@ class Askers:
             self._workers.add(worker)
             worker.add_done_callback(self._workers.discard)
 
+    def waiting(self, lane: Lane) -> int:
+        """How many runs of the lane nobody asks for yet."""
+        return sum(len(line.runs) for line in self._lines.values() if line.lane is lane)
+
     def clear(self) -> None:
         """Forget the runs that nobody asks for yet."""
         for line in self._lines.values():

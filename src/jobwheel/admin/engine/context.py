@@ -21,6 +21,8 @@ class EngineLimits:
     misfire_most: int = 100
     fast_lane: int = 200
     slow_lane: int = 100
+    slow_send_ms: int = 500
+    slow_sends: int = 10
     address_limit: int = 32
     send_timeout_s: float = 3.0
     wheel_capacity: int = 50_000

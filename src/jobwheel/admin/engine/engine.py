@@ -11,7 +11,7 @@ from jobwheel.admin.engine.context import EngineContext
 from jobwheel.admin.engine.dispatcher import Dispatcher
 from jobwheel.admin.engine.executor_client import ExecutorClient
 from jobwheel.admin.engine.feeder import Feeder
-from jobwheel.admin.engine.figures import EngineFigures, HealthReason, LaneFigures
+from jobwheel.admin.engine.figures import EngineFigures, HealthReason
 from jobwheel.admin.engine.launcher import Launcher
 from jobwheel.admin.engine.recovery import Recovery
 from jobwheel.admin.engine.routing import Routers
@@ -127,7 +127,8 @@ class Engine(ServiceGroup):
             failed_passes=self.claims.failures,
             last_pass_age_s=self._last_pass_age_s(),
             wheel_size=len(self.wheel),
-            lanes=tuple(LaneFigures(lane.name, lane.in_use, lane.limit, len(lane)) for lane in self.launcher.lanes),
+            lanes=self.launcher.lane_figures(),
+            parked=self.launcher.parked,
             sends_in_flight=self.launcher.sends_in_flight,
             runs_sent=counters.runs_sent,
             clock_difference_s=self._context.clock_difference_s,

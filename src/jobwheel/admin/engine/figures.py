@@ -18,7 +18,7 @@ class HealthReason:
 
 @dataclass(frozen=True, slots=True)
 class LaneFigures:
-    """One lane: sends under way, the most that there may be, runs that wait for a slot."""
+    """One lane: sends under way, the most that there may be, runs that wait for a slot or to be looked at."""
 
     name: str
     in_use: int
@@ -47,6 +47,8 @@ class EngineFigures:
 
     Attributes:
         last_pass_age_s: since the last successful scheduling pass; None before the first.
+        parked: runs that came due and wait until their executor has room.
+        sends_in_flight: runs that took off and have no answer yet.
         clock_difference_s: this host's clock minus the database's.
         outcomes: runs that ended, by outcome.
     """
@@ -56,6 +58,7 @@ class EngineFigures:
     last_pass_age_s: float | None = None
     wheel_size: int = 0
     lanes: tuple[LaneFigures, ...] = ()
+    parked: int = 0
     sends_in_flight: int = 0
     runs_sent: int = 0
     clock_difference_s: float = 0.0

@@ -8,9 +8,6 @@ from jobwheel.admin.domain.ids import GroupId, JobId
 from jobwheel.admin.domain.run import PendingRun
 from jobwheel.admin.engine.fair_slots import FairSlots
 
-_SLOW_SEND_S = 0.5
-_SLOW_SENDS = 10
-
 
 class Lane:
     """A queue of runs that came due, and slots for the requests under way (the router's questions included).
@@ -71,21 +68,26 @@ class Lane:
 
 
 class SlowJobs:
-    """The demotion rule: a job with more than ten sends over half a second in a minute is slow until it ends."""
+    """The demotion rule: a job with more than so many slow sends in a minute is slow until the minute ends.
 
-    def __init__(self) -> None:
+    A send is slow that takes longer than `slow_send_s`, the router's questions included.
+    """
+
+    def __init__(self, slow_send_s: float, slow_sends: int) -> None:
+        self._slow_send_s = slow_send_s
+        self._most = slow_sends
         self._minute = -1
         self._slow_sends: Counter[JobId] = Counter()
 
     def note(self, job_id: JobId, took_s: float, now_ms: int) -> None:
         """A send of the job, the router's questions included, took so long."""
-        if took_s > _SLOW_SEND_S:
+        if took_s > self._slow_send_s:
             self._turn_to(now_ms)
             self._slow_sends[job_id] += 1
 
     def is_slow(self, job_id: JobId, now_ms: int) -> bool:
         self._turn_to(now_ms)
-        return self._slow_sends[job_id] > _SLOW_SENDS if self._slow_sends else False
+        return self._slow_sends[job_id] > self._most if self._slow_sends else False
 
     def _turn_to(self, now_ms: int) -> None:
         minute = now_ms // 60_000

@@ -14,6 +14,7 @@ from jobwheel.admin.engine.context import EngineContext
 from jobwheel.admin.engine.departures import Answers, Broadcast, Departures, RouteFinder
 from jobwheel.admin.engine.dispatcher import Dispatcher, Flight, Sent
 from jobwheel.admin.engine.executor_client import ExecutorClient
+from jobwheel.admin.engine.figures import LaneFigures
 from jobwheel.admin.engine.lanes import Lane, SlowJobs
 from jobwheel.admin.engine.routing import Routers
 from jobwheel.admin.engine.senders import Senders
@@ -55,7 +56,7 @@ class Launcher(Service):
         self._finder = RouteFinder(context, book, routers)
         self._askers = Askers(client, book, routers, self._finder, context, self._on_answered)
         self._answers: dict[RunId, Answers] = {}
-        self._slow_jobs = SlowJobs()
+        self._slow_jobs = SlowJobs(context.limits.slow_send_ms / 1000, context.limits.slow_sends)
         self._slots = AddressSlots(context.limits.address_limit, context.limits.wheel_capacity // 2)
         self._put_off: dict[JobId, str] = {}
         self._senders = Senders(dispatcher, context.limits.address_limit, context.clock, self._on_landed)
@@ -65,6 +66,13 @@ class Launcher(Service):
     @property
     def sends_in_flight(self) -> int:
         return len(self._senders)
+
+    def lane_figures(self) -> tuple[LaneFigures, ...]:
+        """What the lanes do. Runs that wait until somebody asks for them wait for a slot of theirs as well."""
+        return tuple(
+            LaneFigures(lane.name, lane.in_use, lane.limit, len(lane) + self._askers.waiting(lane))
+            for lane in self.lanes
+        )
 
     @property
     def parked(self) -> int:
