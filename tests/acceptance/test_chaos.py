@@ -15,7 +15,7 @@ from tests.support.checker import Verdict, judge
 from tests.support.cluster import GREEN_WITHIN_S, Cluster, running_cluster
 from tests.support.faults import FAULTS, SHORT, Fault, long_form
 from tests.support.report import record_verdict
-from tests.support.scene import CLOCK, read_admin, read_starts
+from tests.support.scene import CLOCK, read_admin, read_starts, scheduled
 from tests.support.servers import SERVER_KINDS, ServerMissingError, install
 
 ROUNDS = int(os.environ.get("JOBWHEEL_CHAOS_ROUNDS", "0"))
@@ -80,7 +80,8 @@ async def judged(cluster: Cluster, name: str, begin_ms: int, end_ms: int) -> tup
     starts = await asyncio.to_thread(read_starts, cluster.scene.starts_path)
     planned = [(job_id, at_ms) for job_id in cluster.jobs for at_ms in range(begin_ms, end_ms, 1000)]
     excused = [(run.job_id, run.planned_ms or 0) for run in runs if _says_why(run)]
-    verdict = judge(planned, [start for start in starts if start.planned_ms >= begin_ms], misfires, excused)
+    starts = [start for start in starts if start.planned_ms >= begin_ms]
+    verdict = judge(planned, starts, misfires, excused, scheduled(runs))
     # Both so far: what a woken node did not send any more, and what the executor was sent again and did not run again.
     dropped = await cluster.said("dispatcher.run_not_mine_any_more")
     refused = await cluster.said(" is known here already, and is not run again")

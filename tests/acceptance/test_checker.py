@@ -89,6 +89,16 @@ def test_an_excused_instant_may_be_missing_and_not_doubled() -> None:
     assert judge(PLANNED, [*STARTS, STARTS[4]], [], excused=[(1, 4000)]).doubled == [(1, 4000)]
 
 
+def test_a_second_row_of_an_instant_is_seen_though_only_one_of_them_ran() -> None:
+    rows = [*PLANNED, (1, 4000)]
+    assert judge(PLANNED, STARTS, [], rows=PLANNED).good
+    # The other one may have failed and say why: an excuse for having no execution, none for having been written.
+    verdict = judge(PLANNED, STARTS, [], excused=[(1, 4000)], rows=rows)
+    assert (verdict.good, verdict.doubled, verdict.rewritten) == (False, [], [(1, 4000)])
+    assert verdict.figures["doubled"] == 1
+    assert str(verdict).endswith("REWRITTEN [(1, 4000)]")
+
+
 def test_a_failure_that_says_why_is_counted_and_not_lost() -> None:
     verdict = judge(PLANNED, without(4, 5), [], excused=[(1, 4000), (1, 6000)])
     assert (verdict.failed, verdict.missing) == (1, [(1, 5000)])

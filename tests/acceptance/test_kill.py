@@ -14,7 +14,7 @@ from jobwheel.admin.domain.run import Outcome, Phase, Run
 from tests.support.checker import judge
 from tests.support.http_peer import unused_port
 from tests.support.recording_executor import INSTANCE
-from tests.support.scene import CLOCK, Scene, make_jobs, read_admin, read_starts
+from tests.support.scene import CLOCK, Scene, make_jobs, read_admin, read_starts, scheduled
 
 JOBS = 20
 # How long the admin is killed and started again for; the short way is for every test run.
@@ -68,7 +68,8 @@ async def survive(scene: Scene, jobs: list[JobId], instance: str | None) -> None
     # A run without a live address (before the first beat) failed and says so; one that was being sent when the admin
     # was killed may have arrived: an executor of ours is sent it again, another make is only asked.
     excused = [(run.job_id, run.planned_ms or 0) for run in runs if _excused(run, instance)]
-    verdict = judge(planned, await asyncio.to_thread(read_starts, scene.starts_path), misfires, excused)
+    starts = await asyncio.to_thread(read_starts, scene.starts_path)
+    verdict = judge(planned, starts, misfires, excused, scheduled(runs))
     assert verdict.good, f"seed {seed}, instance {instance}: {verdict}"
     assert verdict.executed > JOBS * 5
     assert verdict.misfired > 0 or instance is None

@@ -39,6 +39,7 @@ class Verdict:
     Attributes:
         missing: neither executed nor recorded as missed, and no run says why: lost.
         doubled: executed twice, or executed though it was recorded as missed, or recorded twice.
+        rewritten: more than one row was written for it, whatever became of them.
         repeated: log ids of which more than one execution began.
         unplanned: executed, and nobody had planned it.
         early: begun before the planned time.
@@ -52,6 +53,7 @@ class Verdict:
 
     missing: Sequence[Instant]
     doubled: Sequence[Instant]
+    rewritten: Sequence[Instant]
     repeated: Sequence[int]
     unplanned: Sequence[Instant]
     early: Sequence[Instant]
@@ -72,6 +74,7 @@ class Verdict:
         found: dict[str, Sequence[object]] = {
             "missing": self.missing,
             "doubled": self.doubled,
+            "rewritten": self.rewritten,
             "repeated": self.repeated,
             "unplanned": self.unplanned,
             "early": self.early,
@@ -81,14 +84,14 @@ class Verdict:
 
     @property
     def figures(self) -> dict[str, int]:
-        """The figures of a row, in their order; a log id executed twice counts as doubled."""
+        """The figures of a row, in their order; a row or an execution too many counts as doubled."""
         return {
             "planned": self.planned,
             "executed": self.executed,
             "misfired": self.misfired,
             "failed": self.failed,
             "lost": len(self.missing),
-            "doubled": max(len(self.doubled), len(self.repeated)),
+            "doubled": max(len(self.doubled), len(self.rewritten), len(self.repeated)),
             "latest_ms": self.latest_ms,
         }
 
@@ -104,12 +107,13 @@ def judge(
     starts: Sequence[Start],
     misfires: Sequence[MisfireRecord],
     excused: Iterable[Instant] = (),
+    rows: Iterable[Instant] = (),
 ) -> Verdict:
     """Match every planned (job, instant) with the starts of first attempts and with the misfires.
 
     An instant that is `excused` (its run failed and says why) may have no execution, but not two. Starts of later
     instants than are planned are looked at for doubles alone. The number of a misfire that reaches beyond what is
-    planned, at either end, is not looked at.
+    planned, at either end, is not looked at. `rows` has an instant for each run that the schedule caused.
     """
     wanted = set(planned)
     first_ms = min((instant for _, instant in wanted), default=0)
@@ -125,6 +129,7 @@ def judge(
         doubled=sorted(
             key for key in executed.keys() | recorded.keys() if max(executed[key] + missed[key], recorded[key]) > 1
         ),
+        rewritten=sorted(key for key, times in Counter(rows).items() if times > 1),
         repeated=sorted(log_id for log_id, times in Counter(each.log_id for each in starts).items() if times > 1),
         unplanned=sorted(key for key in executed if key not in wanted and key[1] <= last_ms),
         early=sorted((start.job_id, start.planned_ms) for start in starts if start.at_ms < start.planned_ms),
