@@ -48,6 +48,7 @@ class Verdict:
         executed: how many executions of them.
         misfired: how many of them were recorded as missed and were not to run.
         failed: how many of them have no execution, and a run that says why.
+        open: how many of them have a run that has not ended, whether it began (then it is executed, too) or not.
         latest_ms: of the first executions, how long after its planned time the latest began.
     """
 
@@ -62,6 +63,7 @@ class Verdict:
     executed: int
     misfired: int
     failed: int
+    open: int
     latest_ms: int
 
     @property
@@ -90,6 +92,7 @@ class Verdict:
             "executed": self.executed,
             "misfired": self.misfired,
             "failed": self.failed,
+            "open": self.open,
             "lost": len(self.missing),
             "doubled": max(len(self.doubled), len(self.rewritten), len(self.repeated)),
             "latest_ms": self.latest_ms,
@@ -108,10 +111,12 @@ def judge(
     misfires: Sequence[MisfireRecord],
     excused: Iterable[Instant] = (),
     rows: Iterable[Instant] = (),
+    left_open: Iterable[Instant] = (),
 ) -> Verdict:
     """Match every planned (job, instant) with the starts of first attempts and with the misfires.
 
-    An instant that is `excused` (its run failed and says why) may have no execution, but not two. Starts of later
+    An instant that is `excused` (its run failed and says why) or was `left_open` (its run has not ended, as the fault
+    will have it) may have no execution, but not two. Starts of later
     instants than are planned are looked at for doubles alone. The number of a misfire that reaches beyond what is
     planned, at either end, is not looked at. `rows` has an instant for each run that the schedule caused.
     """
@@ -124,8 +129,9 @@ def judge(
     recorded = Counter(key for _, keys in covered for key in keys)
     idle = {key for key in wanted if not executed[key] and not missed[key]}
     allowed = set(excused)
+    waiting = wanted & set(left_open)
     return Verdict(
-        missing=sorted(idle - allowed),
+        missing=sorted(idle - allowed - waiting),
         doubled=sorted(
             key for key in executed.keys() | recorded.keys() if max(executed[key] + missed[key], recorded[key]) > 1
         ),
@@ -142,6 +148,7 @@ def judge(
         executed=sum(executed[key] for key in wanted),
         misfired=sum(missed.values()),
         failed=len(idle & allowed),
+        open=len(waiting),
         latest_ms=_latest_ms(wanted, starts),
     )
 
