@@ -56,13 +56,25 @@ async def prove(kind: str, folder: Path, migrating: asyncio.Lock) -> list[str]:
             record_verdict(kind, fault.name, fault.rounds(FORM), verdict)
             line += f", green after {recovery_s:.1f} s"
             tell(line)
-            survived = verdict.good and verdict.executed and recovery_s <= GREEN_WITHIN_S
-            bad += [] if survived else [f"seed {cluster.seed}: {line}"]
+            wrong = wrongs(fault, verdict, recovery_s)
+            bad += [f"seed {cluster.seed}: {line}: {', '.join(wrong)}"] if wrong else []
             begin_ms = end_ms
         line, verdict = await judged(cluster, "the whole time", first_ms, begin_ms)
         record_verdict(kind, "the whole time", rounds, verdict)
         tell(line)
     return bad if verdict.good else [*bad, line]
+
+
+def wrongs(fault: Fault, verdict: Verdict, recovery_s: float) -> list[str]:
+    """Why a fault was not survived; nothing if it was."""
+    late = fault.latest_ms is not None and verdict.latest_ms >= fault.latest_ms
+    checks = {
+        "not good": not verdict.good,
+        "nothing ran": not verdict.executed,
+        f"not green within {GREEN_WITHIN_S} s": recovery_s > GREEN_WITHIN_S,
+        f"a run began {fault.latest_ms} ms late or later": late,
+    }
+    return [name for name, holds in checks.items() if holds]
 
 
 async def survive(cluster: Cluster, fault: Fault) -> float:
