@@ -13,6 +13,7 @@ import pytest
 from jobwheel.admin.domain.run import Outcome, Run
 from tests.support.checker import Verdict, judge
 from tests.support.cluster import GREEN_WITHIN_S, Cluster, running_cluster
+from tests.support.delayed_jobs import faults_of_delayed
 from tests.support.faults import FAULTS, SHORT, Fault, long_form
 from tests.support.report import record_verdict
 from tests.support.scene import CLOCK, read_admin, read_starts, scheduled
@@ -56,7 +57,7 @@ async def prove(kind: str, folder: Path, migrating: asyncio.Lock) -> list[str]:
             record_verdict(kind, fault.name, fault.rounds(FORM), verdict)
             line += f", green after {recovery_s:.1f} s"
             tell(line)
-            wrong = wrongs(fault, verdict, recovery_s)
+            wrong = [*wrongs(fault, verdict, recovery_s), *await faults_of_delayed(cluster, begin_ms)]
             bad += [f"seed {cluster.seed}: {line}: {', '.join(wrong)}"] if wrong else []
             begin_ms = end_ms
         line, verdict = await judged(cluster, "the whole time", first_ms, begin_ms)
@@ -92,7 +93,7 @@ async def judged(cluster: Cluster, name: str, begin_ms: int, end_ms: int) -> tup
     starts = await asyncio.to_thread(read_starts, cluster.scene.starts_path)
     planned = [(job_id, at_ms) for job_id in cluster.jobs for at_ms in range(begin_ms, end_ms, 1000)]
     excused = [(run.job_id, run.planned_ms or 0) for run in runs if _says_why(run)]
-    starts = [start for start in starts if start.planned_ms >= begin_ms]
+    starts = [start for start in starts if start.planned_ms >= begin_ms and start.job_id in cluster.jobs]
     verdict = judge(planned, starts, misfires, excused, scheduled(runs))
     # Both so far: what a woken node did not send any more, and what the executor was sent again and did not run again.
     dropped = await cluster.said("dispatcher.run_not_mine_any_more")
