@@ -44,7 +44,7 @@ test: $(DEV_STAMP) ## run all tests
 ROUNDS ?= 20
 VERDICTS := build/verdicts.jsonl
 
-CHAOS_TESTS := tests/acceptance/test_chaos.py $(addprefix tests/acceptance/test_,executor_faults.py late_answers.py \
+CHAOS_TESTS := tests/acceptance/test_chaos.py $(addprefix tests/acceptance/test_,kill.py executor_faults.py late_answers.py \
 	admin_faults.py stop_races.py schedule_faults.py) tests/integration/engine/test_clock_steps.py
 
 chaos: $(DEV_STAMP) ## prove that faults lose and double nothing, many rounds of each (an hour), and write the table anew

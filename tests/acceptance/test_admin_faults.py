@@ -20,7 +20,7 @@ from tests.support.live_admin import seen
 from tests.support.recording_executor import INSTANCE, Asked, RecordingExecutor, accept
 from tests.support.report import record_verdict
 from tests.support.rounds import rounds
-from tests.support.scene import CLOCK, Scene, read_admin, read_starts
+from tests.support.scene import CLOCK, Scene, read_admin, read_starts, scheduled
 from tests.support.single_node import (
     EVERY_SECOND,
     Operator,
@@ -169,7 +169,7 @@ async def running_jobs(scene: Scene, fault: str, rounds_done: int) -> AsyncItera
     misfires, runs = await read_admin(scene, jobs)
     starts = await asyncio.to_thread(read_starts, scene.starts_path)
     starts = [start for start in starts if start.planned_ms > began_ms]
-    verdict = judge(every_second(jobs, began_ms + 1, until_ms), starts, misfires)
+    verdict = judge(every_second(jobs, began_ms + 1, until_ms), starts, misfires, rows=scheduled(runs))
     record_verdict("sqlite", fault, rounds_done, verdict)
     assert verdict.good, verdict
     assert {run.outcome for run in runs if (run.planned_ms or 0) < until_ms - 1000} == {"succeeded"}

@@ -13,9 +13,10 @@ import pytest
 from jobwheel.admin.domain.run import Outcome, Run
 from tests.support.checker import Verdict, judge
 from tests.support.cluster import GREEN_WITHIN_S, Cluster, running_cluster
+from tests.support.delayed_jobs import faults_of_delayed
 from tests.support.faults import FAULTS, SHORT, Fault, long_form
 from tests.support.report import record_verdict
-from tests.support.scene import CLOCK, read_admin, read_starts
+from tests.support.scene import CLOCK, read_admin, read_starts, scheduled
 from tests.support.servers import SERVER_KINDS, ServerMissingError, install
 
 ROUNDS = int(os.environ.get("JOBWHEEL_CHAOS_ROUNDS", "0"))
@@ -56,13 +57,25 @@ async def prove(kind: str, folder: Path, migrating: asyncio.Lock) -> list[str]:
             record_verdict(kind, fault.name, fault.rounds(FORM), verdict)
             line += f", green after {recovery_s:.1f} s"
             tell(line)
-            survived = verdict.good and verdict.executed and recovery_s <= GREEN_WITHIN_S
-            bad += [] if survived else [f"seed {cluster.seed}: {line}"]
+            wrong = [*wrongs(fault, verdict, recovery_s), *await faults_of_delayed(cluster, begin_ms)]
+            bad += [f"seed {cluster.seed}: {line}: {', '.join(wrong)}"] if wrong else []
             begin_ms = end_ms
         line, verdict = await judged(cluster, "the whole time", first_ms, begin_ms)
         record_verdict(kind, "the whole time", rounds, verdict)
         tell(line)
     return bad if verdict.good else [*bad, line]
+
+
+def wrongs(fault: Fault, verdict: Verdict, recovery_s: float) -> list[str]:
+    """Why a fault was not survived; nothing if it was."""
+    late = fault.latest_ms is not None and verdict.latest_ms >= fault.latest_ms
+    checks = {
+        "not good": not verdict.good,
+        "nothing ran": not verdict.executed,
+        f"not green within {GREEN_WITHIN_S} s": recovery_s > GREEN_WITHIN_S,
+        f"a run began {fault.latest_ms} ms late or later": late,
+    }
+    return [name for name, holds in checks.items() if holds]
 
 
 async def survive(cluster: Cluster, fault: Fault) -> float:
@@ -80,7 +93,8 @@ async def judged(cluster: Cluster, name: str, begin_ms: int, end_ms: int) -> tup
     starts = await asyncio.to_thread(read_starts, cluster.scene.starts_path)
     planned = [(job_id, at_ms) for job_id in cluster.jobs for at_ms in range(begin_ms, end_ms, 1000)]
     excused = [(run.job_id, run.planned_ms or 0) for run in runs if _says_why(run)]
-    verdict = judge(planned, [start for start in starts if start.planned_ms >= begin_ms], misfires, excused)
+    starts = [start for start in starts if start.planned_ms >= begin_ms and start.job_id in cluster.jobs]
+    verdict = judge(planned, starts, misfires, excused, scheduled(runs))
     # Both so far: what a woken node did not send any more, and what the executor was sent again and did not run again.
     dropped = await cluster.said("dispatcher.run_not_mine_any_more")
     refused = await cluster.said(" is known here already, and is not run again")

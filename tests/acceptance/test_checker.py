@@ -89,9 +89,26 @@ def test_an_excused_instant_may_be_missing_and_not_doubled() -> None:
     assert judge(PLANNED, [*STARTS, STARTS[4]], [], excused=[(1, 4000)]).doubled == [(1, 4000)]
 
 
+def test_a_second_row_of_an_instant_is_seen_though_only_one_of_them_ran() -> None:
+    rows = [*PLANNED, (1, 4000)]
+    assert judge(PLANNED, STARTS, [], rows=PLANNED).good
+    # The other one may have failed and say why: an excuse for having no execution, none for having been written.
+    verdict = judge(PLANNED, STARTS, [], excused=[(1, 4000)], rows=rows)
+    assert (verdict.good, verdict.doubled, verdict.rewritten) == (False, [], [(1, 4000)])
+    assert verdict.figures["doubled"] == 1
+    assert str(verdict).endswith("REWRITTEN [(1, 4000)]")
+
+
 def test_a_failure_that_says_why_is_counted_and_not_lost() -> None:
     verdict = judge(PLANNED, without(4, 5), [], excused=[(1, 4000), (1, 6000)])
     assert (verdict.failed, verdict.missing) == (1, [(1, 5000)])
+
+
+def test_a_run_that_was_left_open_is_neither_lost_nor_failed_whether_it_began_or_not() -> None:
+    verdict = judge(PLANNED, without(4, 5, 6), [], excused=[(1, 5000)], left_open=[(1, 4000), (1, 7000), (1, 20_000)])
+    assert (verdict.open, verdict.failed, verdict.missing) == (2, 1, [(1, 6000)])
+    assert verdict.executed == 17
+    assert judge(PLANNED, [*STARTS, STARTS[4]], [], left_open=[(1, 4000)]).doubled == [(1, 4000)]
 
 
 def test_a_log_id_executed_twice_is_seen_though_its_instants_differ() -> None:
@@ -126,7 +143,7 @@ def test_the_latest_first_start_tells_how_late_it_was() -> None:
 
 def test_a_verdict_says_its_figures_and_what_is_wrong_in_one_line() -> None:
     assert str(judge(PLANNED, STARTS, [])) == (
-        "planned 20, executed 20, misfired 0, failed 0, lost 0, doubled 0, latest_ms 5"
+        "planned 20, executed 20, misfired 0, failed 0, open 0, lost 0, doubled 0, latest_ms 5"
     )
     assert str(judge(PLANNED, without(4), [])).endswith("lost 1, doubled 0, latest_ms 5, MISSING [(1, 4000)]")
 
@@ -135,14 +152,15 @@ def test_recorded_verdicts_become_the_table_of_a_page(tmp_path: Path, monkeypatc
     file, page = tmp_path / "verdicts", tmp_path / "page.md"
     page.write_text(f"# Before\n\n{BEGIN}\nold\n{END}\n\nAfter\n")
     good, bad = judge(PLANNED, STARTS, []), judge(PLANNED, without(4), [])
+    waiting = judge(PLANNED, without(4, 5), [], left_open=[(1, 4000), (1, 5000)])
     monkeypatch.setenv("JOBWHEEL_CHAOS_REPORT", str(file))
-    record_all((("a", "kill", good), ("b", "kill", bad), ("a", "restart", good)))
+    record_all((("a", "kill", good), ("b", "kill", bad), ("a", "restart", waiting)))
     main(str(file), str(page))
     rows = [line for line in page.read_text().splitlines() if line.startswith("| ")]
     assert rows[2:] == [
-        "| a | kill | 7 | 20 | 20 | 0 | 0 | 0 | 0 | 0.0 s |",
-        "| a | restart | 7 | 20 | 20 | 0 | 0 | 0 | 0 | 0.0 s |",
-        "| b | **kill: not good** | 7 | 20 | 19 | 0 | 0 | 1 | 0 | 0.0 s |",
+        "| a | kill | 7 | 20 | 20 | 0 | 0 | 0 | 0 | 0 | 0.0 s |",
+        "| a | restart | 7 | 20 | 18 | 0 | 0 | 2 | 0 | 0 | 0.0 s |",
+        "| b | **kill: not good** | 7 | 20 | 19 | 0 | 0 | 0 | 1 | 0 | 0.0 s |",
     ]
     assert page.read_text().startswith("# Before\n")
     assert page.read_text().endswith("\n\nAfter\n")

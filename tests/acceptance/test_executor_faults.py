@@ -17,7 +17,7 @@ from tests.support.cutting_proxy import CuttingProxy
 from tests.support.live_admin import seen
 from tests.support.report import record_verdict
 from tests.support.rounds import rounds
-from tests.support.scene import CLOCK, Scene, read_admin, read_starts
+from tests.support.scene import CLOCK, Scene, read_admin, read_starts, scheduled
 from tests.support.single_node import (
     EVERY_SECOND,
     Operator,
@@ -102,8 +102,8 @@ async def judge_kills(scene: Scene, jobs: list[JobId], moments: tuple[int, int, 
     over = await asyncio.to_thread(ended, scene)
     succeeded = [run.id for run in runs if run.outcome == "succeeded"]
     assert [run_id for run_id in succeeded if run_id not in over or times[run_id] != 1] == [], f"seed {seed}"
-    excused = [(run.job_id, run.planned_ms or 0) for run in [*unsent, *held]]
-    verdict = judge(every_second(jobs, began_ms, until_ms), starts, misfires, excused)
+    planned = every_second(jobs, began_ms, until_ms)
+    verdict = judge(planned, starts, misfires, scheduled(unsent), scheduled(runs), scheduled(held))
     record_verdict("sqlite", "executor killed in mid-run", KILLS, verdict)
     assert verdict.good, f"seed {seed}: {verdict}"
     assert verdict.executed > len(jobs) * 5

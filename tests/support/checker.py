@@ -39,6 +39,7 @@ class Verdict:
     Attributes:
         missing: neither executed nor recorded as missed, and no run says why: lost.
         doubled: executed twice, or executed though it was recorded as missed, or recorded twice.
+        rewritten: more than one row was written for it, whatever became of them.
         repeated: log ids of which more than one execution began.
         unplanned: executed, and nobody had planned it.
         early: begun before the planned time.
@@ -47,11 +48,13 @@ class Verdict:
         executed: how many executions of them.
         misfired: how many of them were recorded as missed and were not to run.
         failed: how many of them have no execution, and a run that says why.
+        open: how many of them have a run that has not ended, whether it began (then it is executed, too) or not.
         latest_ms: of the first executions, how long after its planned time the latest began.
     """
 
     missing: Sequence[Instant]
     doubled: Sequence[Instant]
+    rewritten: Sequence[Instant]
     repeated: Sequence[int]
     unplanned: Sequence[Instant]
     early: Sequence[Instant]
@@ -60,6 +63,7 @@ class Verdict:
     executed: int
     misfired: int
     failed: int
+    open: int
     latest_ms: int
 
     @property
@@ -72,6 +76,7 @@ class Verdict:
         found: dict[str, Sequence[object]] = {
             "missing": self.missing,
             "doubled": self.doubled,
+            "rewritten": self.rewritten,
             "repeated": self.repeated,
             "unplanned": self.unplanned,
             "early": self.early,
@@ -81,14 +86,15 @@ class Verdict:
 
     @property
     def figures(self) -> dict[str, int]:
-        """The figures of a row, in their order; a log id executed twice counts as doubled."""
+        """The figures of a row, in their order; a row or an execution too many counts as doubled."""
         return {
             "planned": self.planned,
             "executed": self.executed,
             "misfired": self.misfired,
             "failed": self.failed,
+            "open": self.open,
             "lost": len(self.missing),
-            "doubled": max(len(self.doubled), len(self.repeated)),
+            "doubled": max(len(self.doubled), len(self.rewritten), len(self.repeated)),
             "latest_ms": self.latest_ms,
         }
 
@@ -104,12 +110,15 @@ def judge(
     starts: Sequence[Start],
     misfires: Sequence[MisfireRecord],
     excused: Iterable[Instant] = (),
+    rows: Iterable[Instant] = (),
+    left_open: Iterable[Instant] = (),
 ) -> Verdict:
     """Match every planned (job, instant) with the starts of first attempts and with the misfires.
 
-    An instant that is `excused` (its run failed and says why) may have no execution, but not two. Starts of later
+    An instant that is `excused` (its run failed and says why) or was `left_open` (its run has not ended, as the fault
+    will have it) may have no execution, but not two. Starts of later
     instants than are planned are looked at for doubles alone. The number of a misfire that reaches beyond what is
-    planned, at either end, is not looked at.
+    planned, at either end, is not looked at. `rows` has an instant for each run that the schedule caused.
     """
     wanted = set(planned)
     first_ms = min((instant for _, instant in wanted), default=0)
@@ -120,11 +129,13 @@ def judge(
     recorded = Counter(key for _, keys in covered for key in keys)
     idle = {key for key in wanted if not executed[key] and not missed[key]}
     allowed = set(excused)
+    waiting = wanted & set(left_open)
     return Verdict(
-        missing=sorted(idle - allowed),
+        missing=sorted(idle - allowed - waiting),
         doubled=sorted(
             key for key in executed.keys() | recorded.keys() if max(executed[key] + missed[key], recorded[key]) > 1
         ),
+        rewritten=sorted(key for key, times in Counter(rows).items() if times > 1),
         repeated=sorted(log_id for log_id, times in Counter(each.log_id for each in starts).items() if times > 1),
         unplanned=sorted(key for key in executed if key not in wanted and key[1] <= last_ms),
         early=sorted((start.job_id, start.planned_ms) for start in starts if start.at_ms < start.planned_ms),
@@ -137,6 +148,7 @@ def judge(
         executed=sum(executed[key] for key in wanted),
         misfired=sum(missed.values()),
         failed=len(idle & allowed),
+        open=len(waiting),
         latest_ms=_latest_ms(wanted, starts),
     )
 

@@ -28,6 +28,9 @@ SPECIAL: tuple[dict[str, object], ...] = (
     {"misfire_strategy": "FIRE_ONCE_NOW"},
     {"misfire_strategy": "FIRE_ALL"},
 )
+# Counted from the end of a run: which instants they have cannot be told beforehand.
+_DELAYED: dict[str, object] = {"schedule_type": "FIX_DELAY", "schedule_conf": "1"}
+DELAYED = (_DELAYED, _DELAYED)
 _UNREACHABLE = "unreachable"
 GREEN_WITHIN_S = 10.0
 """So soon after a fault is over each node schedules again and says so."""
@@ -93,12 +96,18 @@ class Node:
 
 @dataclass
 class Cluster:
-    """Everything, running. `source` draws what is left to chance, by `seed`."""
+    """Everything, running. `source` draws what is left to chance, by `seed`.
+
+    Attributes:
+        jobs: those of each second.
+        delayed: those of fixed delay.
+    """
 
     server: Server
     scene: Scene
     nodes: list[Node]
     jobs: list[JobId]
+    delayed: list[JobId]
     seed: int
     source: random.Random
 
@@ -200,7 +209,7 @@ async def running_cluster(kind: str, folder: Path, migrating: asyncio.Lock) -> A
     async with contextlib.AsyncExitStack() as stack:
         scene, server = await _scene(stack, kind, folder)
         async with migrating:
-            jobs = await make_jobs(scene, JOBS, SPECIAL)
+            jobs = await make_jobs(scene, len(DELAYED) + JOBS, [*DELAYED, *SPECIAL])
         nodes = [Node(scene, unused_port()) for _ in range(NODES)]
         admins = ",".join(f"http://127.0.0.1:{node.port}" for node in nodes)
         known = (admins, scene.token, scene.executor_port, scene.starts_path)
@@ -209,7 +218,8 @@ async def running_cluster(kind: str, folder: Path, migrating: asyncio.Lock) -> A
             stack.push_async_callback(node._running.aclose)
             await node.start()
         seed = secrets.randbelow(2**32)
-        yield Cluster(server, scene, nodes, jobs, seed, random.Random(seed))
+        delayed, each_second = jobs[: len(DELAYED)], jobs[len(DELAYED) :]
+        yield Cluster(server, scene, nodes, each_second, delayed, seed, random.Random(seed))
         assert [await node.stop() for node in nodes] == [0] * NODES
         executor.send_signal(signal.SIGTERM)
         with contextlib.suppress(TimeoutError):

@@ -42,11 +42,16 @@ def long_form(rounds: int) -> Form:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One kind: what a round of it does; returns when it is over (the nodes may still have to recover)."""
+    """One kind: what a round of it does; returns when it is over (the nodes may still have to recover).
+
+    Attributes:
+        latest_ms: no run may begin so long after its planned time, if that is bounded.
+    """
 
     name: str
     inject: Callable[[Cluster, Form], Awaitable[None]]
     share: int = 1
+    latest_ms: int | None = None
 
     def rounds(self, form: Form) -> int:
         return max(1, form.rounds // self.share)
@@ -56,6 +61,14 @@ async def kill(cluster: Cluster, form: Form) -> None:
     """A node dies at a random moment, and is started again some seconds later."""
     node = await cluster.victim()
     await node.kill()
+    await cluster.wait_between(0, 5)
+    await node.start()
+
+
+async def stop_node(cluster: Cluster, form: Form) -> None:
+    """A node is stopped gracefully in mid-load, and is started again some seconds later."""
+    node = await cluster.victim()
+    assert await node.stop() == 0
     await cluster.wait_between(0, 5)
     await node.start()
 
@@ -168,6 +181,9 @@ _TRIGGERS: Final = {
 FAULTS: Final = {
     fault.name: fault
     for fault in (
+        # It hands over what is pending, and another takes it within a second: nobody waits for it to be declared dead.
+        # The first of all, since what a killed node had claimed may be late in the time of the next fault as well.
+        Fault("node stopped", stop_node, latest_ms=5000),
         Fault("node killed", kill),
         Fault("node frozen", freeze),
         Fault("database restarted", restart_database),

@@ -13,7 +13,8 @@ from typing import Any
 from tests.support.checker import Verdict
 
 BEGIN, END = "<!-- verdicts: begin -->", "<!-- verdicts: end -->"
-_HEADINGS = ("database", "fault", "rounds", "planned", "executed", "misfired", "failed", "lost", "doubled", "latest")
+_FIGURES = ("rounds", "planned", "executed", "misfired", "failed", "open", "lost", "doubled")
+_HEADINGS = ("database", "fault", *_FIGURES, "latest")
 
 
 def record_verdict(database: str, fault: str, rounds: int, verdict: Verdict) -> None:
@@ -51,7 +52,7 @@ def with_table(page: str, text: str) -> str:
 
 def _cells(line: Mapping[str, Any]) -> list[str]:
     fault = line["fault"] if line["good"] else f"**{line['fault']}: not good**"
-    figures = [f"{line[name]:,}" for name in _HEADINGS[2:-1]]
+    figures = [f"{line[name]:,}" for name in _FIGURES]
     return [line["database"], fault, *figures, f"{line['latest_ms'] / 1000:.1f} s"]
 
 

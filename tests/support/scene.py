@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import json
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -17,7 +17,7 @@ from jobwheel.admin.store.database import open_database
 from jobwheel.admin.store.events import list_job_events
 from jobwheel.admin.store.run_list import RunFilter, list_runs
 from jobwheel.kernel.clock import SystemClock
-from tests.support.checker import MisfireRecord, Start
+from tests.support.checker import Instant, MisfireRecord, Start
 
 CLOCK = SystemClock()
 ROOT = Path(__file__).parents[2]
@@ -103,6 +103,11 @@ async def make_jobs(scene: Scene, count: int, special: Sequence[Mapping[str, obj
 def read_starts(path: Path) -> list[Start]:
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     return [Start(line["job"], line["log"], line["planned"], line["at"]) for line in lines]
+
+
+def scheduled(runs: Iterable[Run]) -> list[Instant]:
+    """An instant for each run whose cause is the job's schedule: there must be one run of each."""
+    return [(run.job_id, run.planned_ms or 0) for run in runs if run.trigger_type and run.trigger_type.by_schedule]
 
 
 def record(job_id: int, details: object) -> MisfireRecord:

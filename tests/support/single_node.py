@@ -145,10 +145,13 @@ def every_second(jobs: Iterable[JobId], from_ms: int, until_ms: int) -> list[tup
 async def judge_runs(scene: Scene, executions: Iterable[tuple[int, int]]) -> Verdict:
     """Match every run of the database, by its planned time, with the executions: (run's id, when it began).
 
-    A run that failed, or is lost, and says why needs no execution.
+    A run that failed, or is lost, and says why needs no execution; one that has not ended does.
     """
     query = "SELECT id, job_id, planned_ms, outcome IN ('failed', 'lost') AND handle_code = 0 FROM xxl_job_log"
     runs = {run_id: (job_id, planned_ms, excused) for run_id, job_id, planned_ms, excused in await rows(scene, query)}
+    unended = {run_id for (run_id,) in await rows(scene, "SELECT id FROM xxl_job_log WHERE phase IS NOT NULL")}
     starts = [Start(runs[run_id][0], run_id, runs[run_id][1], at_ms) for run_id, at_ms in executions]
     excused = [(job_id, planned_ms) for job_id, planned_ms, excused in runs.values() if excused]
-    return judge([(job_id, planned_ms) for job_id, planned_ms, _ in runs.values()], starts, [], excused)
+    left_open = [(start.job_id, start.planned_ms) for start in starts if start.log_id in unended]
+    planned = [(job_id, planned_ms) for job_id, planned_ms, _ in runs.values()]
+    return judge(planned, starts, [], excused, left_open=left_open)
