@@ -19,7 +19,7 @@ from jobwheel.admin.store import take_off as take_offs
 from jobwheel.admin.store.database import Database, open_database
 from jobwheel.admin.store.errors import ScheduleLockedError
 from jobwheel.admin.store.limits import turn_of
-from jobwheel.admin.store.tables import job_info, job_lock, job_log
+from jobwheel.admin.store.tables import job_group, job_info, job_lock, job_log
 from jobwheel.kernel.clock import SystemClock
 from jobwheel.wire.messages import RegistryRequest
 from tests.support.live_admin import seen
@@ -260,6 +260,25 @@ async def test_an_executor_that_beats_at_two_nodes_at_once_is_written_once(store
         )
     count = text("SELECT COUNT(*) FROM xxl_job_registry")
     assert await store.database.read(lambda c: c.execute(count).scalar()) == 20
+
+
+async def test_of_two_nodes_that_hear_of_an_executor_each_neither_loses_the_others(
+    store: Store, other: Database
+) -> None:
+    await store.group("orders")
+
+    def register(connection: Connection, number: int) -> None:
+        address = f"http://10.0.0.{number}:9999/"
+        request = RegistryRequest(registry_group="EXECUTOR", registry_key="orders", registry_value=address)
+        registry.beat(connection, store.zone, request, NOW_MS)
+        registry.store_address_lists(connection, store.zone, NOW_MS)
+
+    first = asyncio.create_task(store.database.write(then_sleep(0.5, lambda c: register(c, 1))))
+    await SystemClock().wait(0.2)
+    await other.write(register, 2)
+    await first
+    found = await store.database.read(lambda c: c.execute(select(job_group.c.address_list)).scalar())
+    assert found == "http://10.0.0.1:9999/,http://10.0.0.2:9999/"
 
 
 class Sender:
