@@ -252,3 +252,27 @@ async def test_a_node_whose_clock_is_off_is_red_and_idle_and_the_other_keeps_eve
         await fast.admin.services.jobs.update(job.id, {"schedule_conf": EVEN_SECONDS}, version=None, actor="test")
         await until(lambda: fast.admin.engine.claims.passes > 0)
         assert await reasons(fast) == set()
+
+
+async def test_a_node_whose_clock_is_off_takes_nothing_over_and_sends_nothing_early(url: str, tmp_path: Path) -> None:
+    clock = FastClock()
+    async with (
+        live_admin(tmp_path / "fast", clock=clock, database_url=url) as fast,
+        fast.executor(instance=INSTANCE) as executor,
+    ):
+        async with live_admin(tmp_path / "good", fast.token, database_url=url) as good:
+            await known([good, fast], [executor])
+            job = await good.job(running=True, **EVERY_SECOND)
+            await until(lambda: bool(executor.runs()))
+            await good.admin.services.jobs.update(job.id, {"schedule_conf": EVEN_SECONDS}, version=None, actor="test")
+            await not_the_owner([fast, good], job)
+        # What it had planned for the next seconds belongs to nobody now.
+        passes = fast.admin.engine._feeding.passes
+        await until(lambda: fast.admin.engine._feeding.passes >= passes + 2)
+        left = [run for run in await fast.runs(job) if run.phase is Phase.PENDING]
+        assert left
+        clock.off_ms = 0
+        for run in left:
+            await fast.done(run.id)
+        assert {run.id for run in left} <= executor.started.keys()
+        assert all(asked.at_ms >= asked.body["scheduledTime"] for asked in executor.runs())
