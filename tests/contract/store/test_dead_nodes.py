@@ -129,6 +129,16 @@ async def test_a_node_buries_one_that_is_silent(pair: Pair) -> None:
     assert (await pair.store.run_row(run.id))["owner"] == pair.first.id
 
 
+async def test_a_node_whose_clock_is_off_is_no_heir(pair: Pair) -> None:
+    run = (await pair.store.pending(pair.second.id))[0]
+    pair.clock.step(5)
+    await beating(pair.clock, pair.first, seconds=30)
+    assert (await pair.store.run_row(run.id))["owner"] == pair.second.id
+    pair.clock.step(-5)
+    await pair.first.beat()
+    assert (await pair.store.run_row(run.id))["owner"] == pair.first.id
+
+
 async def test_both_that_beat_live_on(pair: Pair) -> None:
     ids = pair.first.id, pair.second.id
     await beating(pair.clock, pair.first, pair.second, seconds=60)

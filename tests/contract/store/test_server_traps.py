@@ -6,17 +6,26 @@ import traceback
 from collections.abc import AsyncIterator
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import text, update
+from sqlalchemy.exc import DBAPIError
 
 from jobwheel.admin.domain.ids import NodeId
 from jobwheel.admin.domain.run import Outcome
 from jobwheel.admin.domain.writes import Settlement
-from jobwheel.admin.store import Connection, nodes, schema, server_kinds
+from jobwheel.admin.store import Connection, claims, nodes, schema, server_kinds
 from jobwheel.admin.store.database import is_outage, open_database
-from jobwheel.admin.store.errors import DatabaseAwayError, DatabaseUnusableError, SchemaVersionError, UnknownCommitError
+from jobwheel.admin.store.errors import (
+    DatabaseAwayError,
+    DatabaseUnusableError,
+    ScheduleLockedError,
+    SchemaVersionError,
+    UnknownCommitError,
+)
 from jobwheel.admin.store.server_database import ServerDatabase
+from jobwheel.admin.store.tables import job_info
 from jobwheel.kernel.clock import SystemClock
 from tests.support.cutting_proxy import CuttingProxy
+from tests.support.live_admin import seen
 from tests.support.run_servers import Servers, connected
 from tests.support.servers import SERVER_KINDS
 from tests.support.store import ADDRESS, NOW_MS, Store, open_store_at
@@ -306,9 +315,8 @@ async def test_an_heir_does_not_wait_for_rows_that_a_frozen_node_holds(
     await store.database.write(nodes.beat, heir, LATER_MS)
     async with connected(servers.running[kind], "jobwheel_test") as frozen:
         await frozen.exec_driver_sql("BEGIN")
-        await frozen.exec_driver_sql(
-            f"UPDATE xxl_job_log SET phase = 'sending', executor_address = '{ADDRESS}' WHERE id = {held.id}"
-        )
+        sent = f"phase = 'sending', executor_address = '{ADDRESS}'"
+        await frozen.exec_driver_sql(f"UPDATE xxl_job_log SET {sent} WHERE id = {held.id}")
         # Long before any lock's time is up.
         async with asyncio.timeout(3):
             assert await bury(store, heir) == [nodes.Heritage(dead, nodes.Adopted(1, 0))]
@@ -331,6 +339,42 @@ async def test_an_heir_does_not_wait_for_a_node_that_was_frozen_in_its_heartbeat
             assert await bury(store, heir) == []
         await frozen.exec_driver_sql("ROLLBACK")
     assert [each.dead for each in await bury(store, heir)] == [dead]
+
+
+async def test_the_schedule_is_free_again_when_its_holder_is_frozen(
+    store: Store, kind: str, servers: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store.job(schedule_type="CRON", trigger_next_time=NOW_MS)
+    await store.database.write(claims.lock_schedule)
+    monkeypatch.setattr(server_kinds, "_IDLE_S", 1)
+    frozen = open_database(servers.url_of(kind), SystemClock())
+    assert isinstance(frozen, ServerDatabase)
+    await frozen.start()
+    try:
+        async with frozen._engines[False].connect() as connection:
+            await connection.run_sync(claims.lock_schedule)
+            await connection.execute(update(job_info).values(trigger_next_time=NOW_MS + 1000))
+            with pytest.raises(ScheduleLockedError):
+                await store.database.write(claims.lock_schedule)
+            # It says nothing any more, and the others need not wait for the minute that the setting gives.
+            await seen(lambda: free_schedule(store), 5)
+            # Nor does what it wrote count when it wakes.
+            with pytest.raises(DBAPIError):
+                await connection.execute(text("SELECT 1"))
+            await connection.invalidate()
+    finally:
+        await frozen.stop()
+    next_time = text("SELECT trigger_next_time FROM xxl_job_info")
+    assert await store.database.read(lambda c: c.execute(next_time).scalar()) == NOW_MS
+
+
+async def free_schedule(store: Store) -> bool:
+    """Whether a claim has the schedule for itself."""
+    try:
+        await store.database.write(claims.lock_schedule)
+    except ScheduleLockedError:
+        return False
+    return True
 
 
 async def test_a_transaction_that_hangs_is_ended_by_the_server(store: Store, kind: str) -> None:

@@ -11,13 +11,15 @@ from sqlalchemy import delete, select, text
 
 from jobwheel.admin.domain.ids import JobId, NodeId, RunId
 from jobwheel.admin.domain.policies import AWAITING_SETTLEMENT_MS
-from jobwheel.admin.domain.run import Outcome, PendingRun
+from jobwheel.admin.domain.run import Outcome, PendingRun, Phase
 from jobwheel.admin.domain.writes import Accepted, Applied, RunWrite, Settlement, Unconfirmed
 from jobwheel.admin.engine.claimer import Claimer, ClaimLimits
-from jobwheel.admin.store import Connection, claims, registry, run_log
+from jobwheel.admin.store import Connection, claims, registry, run_log, runs
+from jobwheel.admin.store import take_off as take_offs
 from jobwheel.admin.store.database import Database, open_database
 from jobwheel.admin.store.errors import ScheduleLockedError
-from jobwheel.admin.store.tables import job_info, job_lock, job_log
+from jobwheel.admin.store.limits import turn_of
+from jobwheel.admin.store.tables import job_group, job_info, job_lock, job_log
 from jobwheel.kernel.clock import SystemClock
 from jobwheel.wire.messages import RegistryRequest
 from tests.support.live_admin import seen
@@ -258,3 +260,72 @@ async def test_an_executor_that_beats_at_two_nodes_at_once_is_written_once(store
         )
     count = text("SELECT COUNT(*) FROM xxl_job_registry")
     assert await store.database.read(lambda c: c.execute(count).scalar()) == 20
+
+
+async def test_of_two_nodes_that_hear_of_an_executor_each_neither_loses_the_others(
+    store: Store, other: Database
+) -> None:
+    await store.group("orders")
+
+    def register(connection: Connection, number: int) -> None:
+        address = f"http://10.0.0.{number}:9999/"
+        request = RegistryRequest(registry_group="EXECUTOR", registry_key="orders", registry_value=address)
+        registry.beat(connection, store.zone, request, NOW_MS)
+        registry.store_address_lists(connection, store.zone, NOW_MS)
+
+    first = asyncio.create_task(store.database.write(then_sleep(0.5, lambda c: register(c, 1))))
+    await SystemClock().wait(0.2)
+    await other.write(register, 2)
+    await first
+    found = await store.database.read(lambda c: c.execute(select(job_group.c.address_list)).scalar())
+    assert found == "http://10.0.0.1:9999/,http://10.0.0.2:9999/"
+
+
+class Sender:
+    """A node that takes runs of one job off, and ends those that it sent."""
+
+    def __init__(self, store: Store, database: Database, node_id: NodeId, job_id: JobId) -> None:
+        self.store, self.database, self.node_id, self.job_id = store, database, node_id, job_id
+        self.sent: list[RunId] = []
+
+    async def take_off(self) -> None:
+        """Take off whatever of the node's runs there is room for."""
+        ids = await self.database.read(runs.own_pending_ids, self.node_id, NOW_MS + 1000, 100)
+        wanted = await self.database.read(runs.load_pending, self.node_id, ids)
+        limited = {self.job_id: {run.id: turn_of(run) for run in wanted}}
+        batch = take_offs.Batch([take_off(run.id) for run in wanted], limited)
+        taken = await self.database.write(take_offs.take_off, self.store.zone, self.node_id, NOW_MS, batch)
+        self.sent += taken.matched
+
+    async def end(self, run_id: RunId) -> None:
+        """Write a result, wherever the run was sent from."""
+        result = Settlement(run_id, NOW_MS, 200, Outcome.SUCCEEDED, "")
+        await self.database.write(run_log.apply, self.store.zone, self.node_id, [result])
+
+
+async def under_way(store: Store) -> list[RunId]:
+    sending = select(job_log.c.id).where(job_log.c.phase == Phase.SENDING)
+    return await store.database.read(lambda c: [RunId(run_id) for run_id in c.execute(sending).scalars()])
+
+
+async def test_the_limit_of_a_job_holds_over_two_nodes(store: Store, other: Database) -> None:
+    job_id = await store.job(run_limit=2)
+    planned = [await store.pending(node_id, *[NOW_MS] * 20, job_id=job_id) for node_id in NODES]
+    senders = [
+        Sender(store, database, node_id, job_id)
+        for database, node_id in zip((store.database, other), NODES, strict=True)
+    ]
+    ended: list[RunId] = []
+    most = 0
+    async with asyncio.timeout(8):
+        while len(ended) < 40:
+            sending = await under_way(store)
+            most = max(most, len(sending))
+            # While one node ends a run and calls the next, both take off.
+            ends = [senders[(run_id + len(ended)) % 2].end(run_id) for run_id in sending]
+            await asyncio.gather(*(sender.take_off() for sender in senders * 2), *ends)
+            ended += sending
+    assert most == 2
+    assert sorted(ended) == sorted(run.id for of_node in planned for run in of_node)
+    assert sorted(senders[0].sent + senders[1].sent) == sorted(ended)
+    assert all(sender.sent for sender in senders)

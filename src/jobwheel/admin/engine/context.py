@@ -9,8 +9,6 @@ from jobwheel.admin.store.database import Database
 from jobwheel.admin.store.zone import InstallationZone
 from jobwheel.kernel.clock import Clock
 
-_MOST_DIFFERENCE_S = 1.0
-
 
 @dataclass(frozen=True, slots=True)
 class EngineLimits:
@@ -39,17 +37,3 @@ class EngineContext:
     counters: Counters
     limits: EngineLimits
     messages: TriggerMessages = field(default_factory=TriggerMessages)
-
-    @property
-    def clock_difference_s(self) -> float:
-        """This host's clock minus the database's."""
-        return (self.clock.now() - self.database.now_ms()) / 1000
-
-    @property
-    def clock_is_off(self) -> bool:
-        """Whether the two differ by so much that this node must not plan (`behaviour.md`, Clocks).
-
-        Nodes of a cluster must agree on the time. A node that is alone has no one to agree with: it follows its host's
-        clock, and what a step passes over is a misfire.
-        """
-        return not self.database.is_for_one_node and abs(self.clock_difference_s) > _MOST_DIFFERENCE_S

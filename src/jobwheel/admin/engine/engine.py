@@ -105,8 +105,8 @@ class Engine(ServiceGroup):
         if age_s > _SILENT_AFTER_S:
             error = self.claims.last_error or "it has not come to an end"
             reasons.append(HealthReason("no_scheduling_pass", f"no scheduling pass for {age_s:.0f} s: {error}"))
-        if self._context.clock_is_off:
-            off_s = self._context.clock_difference_s
+        if self._context.node.clock_is_off:
+            off_s = self._context.node.clock_difference_s
             reasons.append(
                 HealthReason("clock_off", f"this host's clock is {off_s:+.1f} s off the database's: it plans nothing")
             )
@@ -131,14 +131,14 @@ class Engine(ServiceGroup):
             parked=self.launcher.parked,
             sends_in_flight=self.launcher.sends_in_flight,
             runs_sent=counters.runs_sent,
-            clock_difference_s=self._context.clock_difference_s,
+            clock_difference_s=self._context.node.clock_difference_s,
             lateness=counters.lateness(),
             outcomes=dict(counters.outcomes),
         )
 
     async def _claim(self) -> int:
-        if self._context.clock_is_off:
-            raise ClockOffError(self._context.clock_difference_s)
+        if self._context.node.clock_is_off:
+            raise ClockOffError(self._context.node.clock_difference_s)
         await self._context.node.confirm()
         return await self._claimer.run_once()
 

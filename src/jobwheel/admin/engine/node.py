@@ -26,6 +26,7 @@ DEAD_AFTER_S: Final = 15.0
 FRESH_FOR_S: Final = 10.0
 """A node sends only while its last heartbeat that succeeded was begun less than this ago, by the boot-time clock."""
 
+_MOST_DIFFERENCE_S = 1.0
 _RETRY = Backoff(first_s=0.5, most_s=2.0)
 
 
@@ -57,6 +58,21 @@ class Node(Service):
     def is_fresh(self) -> bool:
         """Whether nobody can have declared this node dead: if not, it may have been frozen, and its runs adopted."""
         return self.clock.boot_time() - self._beaten_s < FRESH_FOR_S
+
+    @property
+    def clock_difference_s(self) -> float:
+        """This host's clock minus the database's."""
+        return (self.clock.now() - self._database.now_ms()) / 1000
+
+    @property
+    def clock_is_off(self) -> bool:
+        """Whether the two differ by so much that this node must not plan (`behaviour.md`, Clocks).
+
+        Nor may it take over what others planned, which it would send too early or too late. Nodes of a cluster must
+        agree on the time. A node that is alone has no one to agree with: it follows its host's clock, and what a step
+        passes over is a misfire.
+        """
+        return not self._database.is_for_one_node and abs(self.clock_difference_s) > _MOST_DIFFERENCE_S
 
     async def on_start(self) -> None:
         begun_s = self.clock.boot_time()
@@ -102,7 +118,8 @@ class Node(Service):
         self._beaten_s = begun_s
         # After an outage of the database everybody looks dead at first: nobody may be an heir before the others had
         # the time to beat again.
-        if begun_s - self._unbroken_since_s >= DEAD_AFTER_S and not self._database.is_for_one_node:
+        is_heir = not self._database.is_for_one_node and not self.clock_is_off
+        if is_heir and begun_s - self._unbroken_since_s >= DEAD_AFTER_S:
             await self._bury()
 
     async def _rejoin(self) -> None:

@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, Connection, Row, delete, func, select, upd
 from jobwheel.admin.domain.group import LIVE_FOR_MS, MOST_ADDRESS, SPARED_MS, AddressType, Registration
 from jobwheel.admin.domain.ids import GroupId
 from jobwheel.admin.store.dialects import statements
+from jobwheel.admin.store.dialects.base import PRIMARY_KEY
 from jobwheel.admin.store.tables import job_group, job_registry
 from jobwheel.admin.store.zone import InstallationZone
 from jobwheel.wire.messages import RegistryRequest
@@ -113,19 +114,36 @@ def load_addresses(connection: Connection, now_ms: int) -> list[GroupAddresses]:
 
 
 def store_address_lists(connection: Connection, zone: InstallationZone, now_ms: int) -> int:
-    """Keep `address_list` of registered groups equal to their live addresses; return how many groups changed."""
-    changed = 0
-    for group in load_addresses(connection, now_ms):
-        if group.fixed:
-            continue
-        text = ",".join(each.address for each in group.registrations) or None
-        result = connection.execute(
+    """Keep `address_list` of registered groups equal to their live addresses; return how many groups changed.
+
+    Groups are held before what is written is read: of two nodes that hear of an executor each, the second must see the
+    one that the first has written.
+    """
+    stale = list(_stale_lists(connection, now_ms))
+    if not stale:
+        return 0
+    held = select(job_group.c.id).where(job_group.c.id.in_(stale)).order_by(job_group.c.id).with_for_update()
+    # By their ids alone: whatever else is read is held as well, and in another order.
+    connection.execute(statements(connection).by_index(held, job_group, PRIMARY_KEY)).all()
+    changed = {group_id: text for group_id, text in _stale_lists(connection, now_ms).items() if group_id in stale}
+    for group_id, text in changed.items():
+        connection.execute(
             update(job_group)
-            .where(job_group.c.id == group.group_id, job_group.c.address_list.is_distinct_from(text))
+            .where(job_group.c.id == group_id)
             .values(address_list=text, update_time=zone.to_wall(now_ms))
         )
-        changed += result.rowcount
-    return changed
+    return len(changed)
+
+
+def _stale_lists(connection: Connection, now_ms: int) -> dict[GroupId, str | None]:
+    """The lists that registered groups should have and do not."""
+    stored = {row.id: row.address_list for row in connection.execute(select(job_group.c.id, job_group.c.address_list))}
+    wanted = {
+        group.group_id: ",".join(each.address for each in group.registrations) or None
+        for group in load_addresses(connection, now_ms)
+        if not group.fixed
+    }
+    return {group_id: text for group_id, text in wanted.items() if group_id in stored and stored[group_id] != text}
 
 
 def remove_forgotten(connection: Connection, now_ms: int) -> int:
