@@ -260,6 +260,24 @@ async def test_a_run_for_which_there_is_no_slot_waits_its_turn(live: LiveAdmin) 
         assert sorted(run.log_id for run in executor.runs()) == run_ids
 
 
+@pytest.mark.parametrize("strategy", ["FIRST", "FAILOVER"])
+async def test_runs_that_wait_behind_an_address_that_leaves_go_elsewhere(live: LiveAdmin, strategy: str) -> None:
+    async with live.executor(hang, reports=False) as one, live.executor() as two:
+        first, second = sorted((one, two), key=lambda executor: executor.address)
+        first.answer, second.answer = hang, accept
+        first.reports, second.reports = False, True
+        for executor in (first, second):
+            await executor.register()
+        job = await live.job(route_strategy=strategy)
+        for _ in range(150):
+            await live.trigger(job)
+        await until(lambda: live.admin.engine.launcher.parked >= 20)
+        await first.leave()
+        await until(lambda: live.admin.engine.launcher.parked == 0)
+        await until(lambda: len(second.runs()) >= 20)
+        assert not {run.log_id for run in first.runs()} & {run.log_id for run in second.runs()}
+
+
 async def test_a_run_is_told_of_in_the_installations_language(tmp_path: Path) -> None:
     async with live_admin(tmp_path / "data", language="zh-CN") as live:
         dead = await register_dead(live)

@@ -21,7 +21,7 @@ from jobwheel.admin.store.limits import Turn, turn_of
 
 
 class Answers(msgspec.Struct, frozen=True):
-    """What a router's questions said, and how long they took."""
+    """What a router has chosen already, with what its questions said, and how long they took."""
 
     chosen: Chosen
     took_s: float
@@ -139,10 +139,13 @@ class RouteFinder:
         job: DispatchJob,
         answers: Answers | None,
     ) -> None:
-        """Put the run where it belongs. `answers` is what the router's questions said, if they were asked already."""
+        """Put the run where it belongs. `answers` is what its router chose already, if it did."""
         if job.run_limit is not None and job.run_limit_overflow == RunLimitOverflow.DISCARD:
             departures.over_limit[job.id] = self._context.messages.over_limit(job.run_limit)
         candidates = self.candidates(run, job)
+        if answers is not None:
+            # A shard has its own address, and is named in its message, each time.
+            answers = _as_it_stands(answers, candidates) if run.shard is None else None
         asks = bool(candidates) and run.shard is None and self._routers.asks(job.route_strategy)
         if asks and answers is None:
             departures.to_ask.append((run, job))
@@ -219,6 +222,17 @@ class RouteFinder:
         # Addresses named by a person are tried one at most.
         tried = candidates[:1] if run.named_addresses else candidates
         return Flight(run, job, app_name, tried, heading, self._context.node.id, asked_s)
+
+
+def _as_it_stands(answers: Answers, candidates: Sequence[Candidate]) -> Answers | None:
+    """The choice, with its addresses as they are now; None if its first one is a candidate no more: choose again."""
+    if not answers.chosen.candidates:
+        return answers
+    now = {each.address: each for each in candidates}
+    if answers.chosen.candidates[0].address not in now:
+        return None
+    chosen = [now[each.address] for each in answers.chosen.candidates if each.address in now]
+    return Answers(Chosen(chosen, answers.chosen.asked), answers.took_s)
 
 
 def _limited(flights: Sequence[Flight]) -> Mapping[JobId, Mapping[RunId, Turn]]:

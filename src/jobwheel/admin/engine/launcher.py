@@ -16,7 +16,7 @@ from jobwheel.admin.engine.dispatcher import Dispatcher, Flight, Sent
 from jobwheel.admin.engine.executor_client import ExecutorClient
 from jobwheel.admin.engine.figures import LaneFigures
 from jobwheel.admin.engine.lanes import Lane, SlowJobs
-from jobwheel.admin.engine.routing import Routers
+from jobwheel.admin.engine.routing import Chosen, Routers
 from jobwheel.admin.engine.senders import Senders
 from jobwheel.admin.store import run_log, runs
 from jobwheel.admin.store.take_off import TakenOff, take_off
@@ -200,9 +200,16 @@ class Launcher(Service):
             return True
         if self._slots.has_place(address):
             self._slots.park(address, flight.run)
+            self._remember(flight)
             return False
         self._leave_to_feeder(flight, address)
         return False
+
+    def _remember(self, flight: Flight) -> None:
+        """Whom the router chose for a run that is parked: asked again, it would choose another, out of turn."""
+        before = self._answers.get(flight.run.id)
+        if before is None or before.chosen.candidates[0].address != flight.candidates[0].address:
+            self._answers[flight.run.id] = Answers(Chosen(flight.candidates, ()), flight.asked_s)
 
     def _has_slots(self, broadcast: Broadcast) -> bool:
         """All runs of a broadcast go together, slots or not; within bounds."""
