@@ -1,8 +1,9 @@
 """A process that was frozen and woken: what it was about to send may be another node's by then."""
 
-from sqlalchemy import select
+from sqlalchemy import select, text
 
 from jobwheel.admin.domain.ids import NodeId
+from jobwheel.admin.domain.run import Phase
 from jobwheel.admin.domain.writes import TakeOff
 from jobwheel.admin.engine.addresses import Candidate
 from jobwheel.admin.engine.dispatcher import Flight
@@ -42,6 +43,21 @@ async def test_a_woken_process_sends_what_is_still_its_own(live: LiveAdmin) -> N
         await live.admin.engine.launcher._dispatcher.send([flight])
         assert [asked.log_id for asked in executor.runs()] == [flight.run.id]
         assert live.admin.engine._context.node.is_fresh
+
+
+async def test_what_cannot_be_confirmed_waits_and_is_sent_when_it_can(live: LiveAdmin) -> None:
+    async with live.executor() as executor:
+        await executor.register()
+        flight = await taken_off(live, executor)
+        refuse = text("CREATE TRIGGER refuse BEFORE UPDATE ON jobwheel_node BEGIN SELECT RAISE(ABORT, 'refused'); END")
+        await live.admin.database.write(lambda c: c.execute(refuse))
+        grow_stale(live)
+        await live.admin.engine.launcher._dispatcher.send([flight])
+        assert executor.runs() == []
+        assert (await live.run(flight.run.id)).phase == "pending"
+        await live.admin.database.write(lambda c: c.execute(text("DROP TRIGGER refuse")))
+        await live.run_when(flight.run.id, lambda run: run.phase is Phase.ACCEPTED)
+        assert [asked.log_id for asked in executor.runs()] == [flight.run.id]
 
 
 async def test_a_woken_process_does_not_send_what_was_adopted(live: LiveAdmin) -> None:

@@ -1,5 +1,6 @@
 import asyncio
 import threading
+from typing import Any
 
 import pytest
 
@@ -9,6 +10,7 @@ from jobwheel.admin.services.registry import Registry
 from jobwheel.admin.store import Connection, registry
 from jobwheel.kernel.fake_clock import FakeClock
 from jobwheel.wire.messages import Features, RegistryRequest
+from tests.support.live_admin import until
 from tests.support.store import Store
 
 A, B = "http://a:9999/", "http://b:9999/"
@@ -66,8 +68,41 @@ async def test_an_address_lives_for_ninety_seconds_after_its_beat(store: Store, 
     assert addresses(book, group_id) == [A]
     await clock.advance(0.1)
     assert addresses(book, group_id) == []
-    assert await book.refresh()
+    book.changed = False
+    await book.refresh()
+    assert book.changed
     await made.register(request_of(A))
+    assert addresses(book, group_id) == [A]
+
+
+async def test_a_change_stays_one_until_it_is_taken(store: Store) -> None:
+    book, made = services(store)
+    await store.group()
+    await made.register(request_of(A))
+    await book.refresh()
+    assert book.changed
+
+
+async def test_what_was_read_first_does_not_come_last(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    book, made = services(store)
+    group_id = await store.group()
+    read, go_on, reads = store.database.read, asyncio.Event(), 0
+
+    async def first_read_is_slow(*args: Any) -> Any:
+        nonlocal reads
+        reads += 1
+        first, found = reads == 1, await read(*args)
+        if first:
+            await go_on.wait()
+        return found
+
+    monkeypatch.setattr(store.database, "read", first_read_is_slow)
+    slow = asyncio.create_task(book.refresh())
+    await until(lambda: reads == 1)
+    quick = asyncio.create_task(made.register(request_of(A)))
+    await asyncio.sleep(0)  # noqa: TID251 - a turn of the loop, in which the quick one begins
+    go_on.set()
+    await asyncio.gather(slow, quick)
     assert addresses(book, group_id) == [A]
 
 

@@ -1,5 +1,6 @@
 """The live addresses of every group, in memory."""
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -42,12 +43,19 @@ class AddressBook:
         self._is_away = False
         self._spared_ms = 0
         self._spared_until_ms = 0
+        self._reading = asyncio.Lock()
+        self.changed = False
+        """Whether the live addresses of any group have changed; for its owner to take back."""
         # What is asked for each run is found anew after each change, and ten times a second.
         self._live: dict[GroupId, tuple[Candidate, ...]] = {}
         self._found_ms = 0
 
-    async def refresh(self) -> bool:
-        """Read the registry anew; whether the live addresses of any group changed."""
+    async def refresh(self) -> None:
+        """Read the registry anew. One after the other: what was read first must not come last."""
+        async with self._reading:
+            await self._read()
+
+    async def _read(self) -> None:
         try:
             groups = await self._database.read(registry.load_addresses, self._database.now_ms() - self._away_ms())
         except Exception:
@@ -63,7 +71,8 @@ class AddressBook:
         keep_ms = now_ms - LIVE_FOR_MS
         self._out = {address: out_ms for address, out_ms in self._out.items() if out_ms > keep_ms}
         self._left = {key: left_ms for key, left_ms in self._left.items() if left_ms > keep_ms}
-        return before != {group_id: _addresses(group) for group_id, group in self._groups.items()}
+        if before != {group_id: _addresses(group) for group_id, group in self._groups.items()}:
+            self.changed = True
 
     async def learn(self, group_ids: Iterable[GroupId]) -> None:
         """Make sure that groups which jobs are of are known, however new they are.

@@ -18,7 +18,7 @@ from jobwheel.admin.domain.writes import (
 )
 from jobwheel.admin.engine.addresses import AddressBook, Candidate
 from jobwheel.admin.engine.context import EngineContext
-from jobwheel.admin.engine.executor_client import Answer, AnswerKind, ExecutorClient
+from jobwheel.admin.engine.executor_client import NOT_SENT, Answer, AnswerKind, ExecutorClient
 from jobwheel.admin.engine.requests import trigger_request
 from jobwheel.admin.engine.rules import first_check_ms
 from jobwheel.admin.engine.run_log_writer import RunLogWriter
@@ -90,15 +90,26 @@ class Dispatcher:
         """
         began_s, candidate = self._context.clock.monotonic(), flights[0].candidates[0]
         self._count(flights)
-        there, onward = [], []
-        for flight in flights:
+        onward = []
+        try:
+            mine = [flight for flight in flights if await self._is_mine(flight)]
+        except Exception as error:  # noqa: BLE001 - nothing of them was written anywhere: they can wait
+            log.warning("dispatcher.not_confirmed", runs=len(flights), error=repr(error))
+            await self._take_back([flight.run.id for flight in flights])
+            return Sent(answered=True)
+        there = []
+        for flight in mine:
             passed_over = self._passed_over(flight, candidate)
-            if passed_over is not None:
-                onward.append((flight, flight.heading + passed_over))
-            elif await self._is_mine(flight):
+            if passed_over is None:
                 there.append(flight)
+            else:
+                onward.append((flight, flight.heading + passed_over))
         answers = await self._ask(candidate, there)
+        if late := [flight.run.id for flight, answer in zip(there, answers, strict=True) if answer is NOT_SENT]:
+            await self._take_back(late)
         for flight, answer in zip(there, answers, strict=True):
+            if answer is NOT_SENT:
+                continue
             message = flight.heading + self._context.messages.asked(candidate.address, answer)
             if answer.kind in _NOT_THERE:
                 self._book.mark_unreachable(candidate.address)

@@ -157,10 +157,16 @@ class Engine(ServiceGroup):
         return None if last_s is None else self.clock.monotonic() - last_s
 
     async def _refresh_addresses(self) -> None:
-        # Addresses whose beats ended leave the stored lists too, which Java admins and people read.
-        if await self.addresses.refresh():
+        await self.addresses.refresh()
+        if self.addresses.changed:
+            # Addresses whose beats ended leave the stored lists too, which Java admins and people read.
+            self.addresses.changed = False
             database = self._context.database
-            await database.write(registry.store_address_lists, self._context.zone, database.now_ms())
+            try:
+                await database.write(registry.store_address_lists, self._context.zone, database.now_ms())
+            except Exception:
+                self.addresses.changed = True
+                raise
 
     async def _upkeep(self) -> None:
         self._routers.forget_unused(self.clock.now())

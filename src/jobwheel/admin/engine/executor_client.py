@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from enum import Enum, auto
+from typing import Final
 
 import msgspec
 
@@ -62,6 +63,10 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
         if self.reason is not None:
             return self.reason in (Reason.BLOCKED, Reason.FULL)
         return self.message.startswith("block strategy effect") and "Discard Later" in self.message
+
+
+NOT_SENT: Final = Answer(AnswerKind.UNREACHABLE, 500, "not sent: the runs before it took too long")
+"""To a run of a batch that its turn did not come to: the address may well be there, and nobody has asked it."""
 
 
 class ExecutorClient:
@@ -125,8 +130,7 @@ class ExecutorClient:
         answers: list[Answer] = []
         while len(answers) < len(requests):
             if self._wire.clock.monotonic() > until_s:
-                not_sent = Answer(AnswerKind.UNREACHABLE, 500, "not sent: the runs before it took too long")
-                return answers + _all(requests[len(answers) :], not_sent)
+                return answers + _all(requests[len(answers) :], NOT_SENT)
             part = requests[len(answers) : len(answers) + _SINGLY_AT_ONCE]
             answers += await asyncio.gather(*(self.run(address, app_name, request) for request in part))
         return answers

@@ -19,6 +19,7 @@ from jobwheel.admin.engine.lanes import Lane, SlowJobs
 from jobwheel.admin.engine.routing import Chosen, Routers
 from jobwheel.admin.engine.senders import Senders
 from jobwheel.admin.store import run_log, runs
+from jobwheel.admin.store.errors import UnknownCommitError
 from jobwheel.admin.store.take_off import TakenOff, take_off
 from jobwheel.kernel.backoff import Backoff
 from jobwheel.kernel.logging import get_logger
@@ -29,6 +30,7 @@ log = get_logger(__name__)
 
 _MOST_IN_TAKE_OFF = 1000
 _STOP_WAIT_S = 3.2
+_UNDO_TRIES = 10
 
 
 class Launcher(Service):
@@ -167,17 +169,43 @@ class Launcher(Service):
             if leaving:
                 told = departures.batch()
                 taken = await context.database.write(take_off, context.zone, context.node.id, self.clock.now(), told)
+        except UnknownCommitError:
+            await self._undo(departures)
+            raise
         except BaseException:
             # Also a cancellation that nobody asked for, from something that was waited for.
             lane.put_first(departures.runs())
             for address in departures.addresses():
                 self._give_back(address, 1)
             raise
-        self._forget([run.id for run in leaving])
-        if self._answers:
-            for run in leaving:
-                self._answers.pop(run.id, None)
+        self._forget_all(leaving)
         self._start(lane, departures, taken)
+
+    async def _undo(self, departures: Departures) -> None:
+        """A take-off that may have been committed or not: after this it has not been, and the feeder brings the runs.
+
+        If the database does not let us for long, the recovery finds them, and asks about those that other makes of
+        executors may have got. Nothing newer can be undone: the wheel holds these runs until they are forgotten.
+        """
+        leaving = departures.runs()
+        run_ids = [run.id for run in leaving]
+        broadcasts = [each.flight.run.id for each in departures.broadcasts]
+        for tries in range(1, _UNDO_TRIES + 1):
+            try:
+                await self._context.database.write(run_log.take_back, self._context.node.id, run_ids, broadcasts)
+                break
+            except Exception as error:  # noqa: BLE001 - it is away: again
+                log.warning("launcher.undo_failed", runs=len(run_ids), error=repr(error))
+                await self.clock.wait(self._backoff.delay_s(tries))
+        for address in departures.addresses():
+            self._give_back(address, 1)
+        self._forget_all(leaving)
+
+    def _forget_all(self, runs: Sequence[PendingRun]) -> None:
+        self._forget([run.id for run in runs])
+        if self._answers:
+            for run in runs:
+                self._answers.pop(run.id, None)
 
     def _route(self, lane: Lane, batch: Sequence[PendingRun], jobs: Mapping[JobId, DispatchJob]) -> Departures:
         found = Departures()

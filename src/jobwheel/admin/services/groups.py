@@ -33,7 +33,10 @@ from jobwheel.admin.store.groups import (
 )
 from jobwheel.admin.store.zone import InstallationZone
 from jobwheel.kernel.clock import Clock
+from jobwheel.kernel.logging import get_logger
 from jobwheel.wire.client_request import without_credentials
+
+log = get_logger(__name__)
 
 _APP_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{3,63}", re.ASCII)
 _MOST_ADDRESSES_TEXT: Final = 65_535
@@ -90,7 +93,7 @@ class Groups:
                 raise InvalidFieldError(name, "is required")
         blank = Group(GroupId(0), "", "", AddressType.REGISTERED, (), self._clock.now(), 0)
         view = await self._database.write(self._create, _changed(blank, given), actor)
-        await self._book.refresh()
+        await self._make_known()
         return view
 
     async def update(
@@ -105,7 +108,7 @@ class Groups:
             VersionConflictError: somebody changed it.
         """
         view = await self._database.write(self._update, group_id, given, version, actor)
-        await self._book.refresh()
+        await self._make_known()
         return view
 
     async def delete(self, group_id: GroupId, *, actor: str) -> None:
@@ -116,7 +119,14 @@ class Groups:
             GroupInUseError: it has jobs.
         """
         await self._database.write(self._delete, group_id, actor)
-        await self._book.refresh()
+        await self._make_known()
+
+    async def _make_known(self) -> None:
+        """Runs of the group find what has been committed at once, not with the next look."""
+        try:
+            await self._book.refresh()
+        except Exception as error:  # noqa: BLE001 - it is committed, which an error would deny
+            log.warning("groups.refresh_failed", error=repr(error))
 
     def _get(self, connection: Connection, group_id: GroupId) -> GroupView:
         group = get_group(connection, self._zone, group_id)

@@ -102,6 +102,9 @@ def registration(row: Row[*tuple[Any, ...]]) -> Registration:
 
 def load_addresses(connection: Connection, now_ms: int) -> list[GroupAddresses]:
     """The addresses of every group, sorted (a fixed list in its own order)."""
+    # The groups first: on servers each statement sees its own moment, and a group without the beat that made it would
+    # have no address.
+    groups = connection.execute(select(job_group)).all()
     live: dict[str, list[Registration]] = {}
     rows = connection.execute(
         select(job_registry).where(
@@ -110,7 +113,7 @@ def load_addresses(connection: Connection, now_ms: int) -> list[GroupAddresses]:
     )
     for row in rows:
         live.setdefault(row.registry_key, []).append(registration(row))
-    return [_group_addresses(row, live.get(row.app_name, [])) for row in connection.execute(select(job_group))]
+    return [_group_addresses(row, live.get(row.app_name, [])) for row in groups]
 
 
 def store_address_lists(connection: Connection, zone: InstallationZone, now_ms: int) -> int:

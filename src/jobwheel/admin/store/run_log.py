@@ -29,11 +29,18 @@ def redirect(connection: Connection, node_id: NodeId, moves: Sequence[tuple[Take
     return {run.run_id for run, before in ordered if hot.redirect(connection, node_id, run, before)}
 
 
-def take_back(connection: Connection, node_id: NodeId, run_ids: Sequence[RunId]) -> int:
-    """Sending → pending for runs of the node of which certainly nothing was written; return how many."""
+def take_back(
+    connection: Connection, node_id: NodeId, run_ids: Sequence[RunId], broadcasts: Sequence[RunId] = ()
+) -> int:
+    """Sending → pending for runs of the node of which certainly nothing was written; return how many.
+
+    Of `broadcasts` all shards.
+    """
+    theirs = job_log.c.id.in_(run_ids)
     taken = connection.execute(
         update(job_log)
-        .where(job_log.c.id.in_(run_ids), job_log.c.phase == Phase.SENDING, job_log.c.owner == node_id)
+        .where(theirs | job_log.c.broadcast_id.in_(broadcasts) if broadcasts else theirs)
+        .where(job_log.c.phase == Phase.SENDING, job_log.c.owner == node_id)
         .values(
             phase=Phase.PENDING,
             # A shard goes to the address that it had.

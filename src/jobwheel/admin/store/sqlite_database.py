@@ -248,7 +248,7 @@ class Transactions:
             with self._connection.begin():
                 return work(self._connection)
         except BaseException:
-            # In whatever state it is: the next transaction begins on a fresh one.
+            # In whatever state SQLAlchemy has it: the next one begins anew, and closing rolls the driver's back.
             self._connection.close()
             self._connection = self._engine.connect()
             raise
