@@ -89,6 +89,11 @@ class SlowJobs:
         self._turn_to(now_ms)
         return self._slow_sends[job_id] > self._most if self._slow_sends else False
 
+    def sorted_out(self, runs: Sequence[PendingRun], now_ms: int) -> tuple[Sequence[PendingRun], Sequence[PendingRun]]:
+        """The runs of jobs that are not slow, and those of jobs that are."""
+        slow = [run for run in runs if self.is_slow(run.job_id, now_ms)]
+        return ([run for run in runs if not self.is_slow(run.job_id, now_ms)], slow) if slow else (runs, slow)
+
     def _turn_to(self, now_ms: int) -> None:
         minute = now_ms // 60_000
         if minute != self._minute:

@@ -102,12 +102,7 @@ class Launcher(Service):
             lane.put_first(of_lane)
 
     def _by_lane(self, runs: Sequence[PendingRun]) -> Iterable[tuple[Lane, Sequence[PendingRun]]]:
-        fast, slow = self.lanes
-        now_ms = self.clock.now()
-        slow_runs = [run for run in runs if self._slow_jobs.is_slow(run.job_id, now_ms)]
-        if not slow_runs:
-            return ((fast, runs),)
-        return ((slow, slow_runs), (fast, [run for run in runs if not self._slow_jobs.is_slow(run.job_id, now_ms)]))
+        return zip(self.lanes, self._slow_jobs.sorted_out(runs, self.clock.now()), strict=True)
 
     def forget_waiting(self) -> None:
         """This node was declared dead: what waits here is another one's now."""
@@ -175,21 +170,18 @@ class Launcher(Service):
         except BaseException:
             # Also a cancellation that nobody asked for, from something that was waited for.
             lane.put_first(departures.runs())
-            for address in departures.addresses():
-                self._give_back(address, 1)
+            self._give_all_back(departures)
             raise
         self._forget_all(leaving)
         self._start(lane, departures, taken)
 
     async def _undo(self, departures: Departures) -> None:
-        """A take-off that may have been committed or not: after this it has not been, and the feeder brings the runs.
+        """A take-off that may have been committed has not been after this, and the feeder brings its runs.
 
-        If the database does not let us for long, the recovery finds them, and asks about those that other makes of
-        executors may have got. Nothing newer can be undone: the wheel holds these runs until they are forgotten.
+        Nothing newer can be undone: the wheel holds these runs until they are forgotten.
         """
         leaving = departures.runs()
-        run_ids = [run.id for run in leaving]
-        broadcasts = [each.flight.run.id for each in departures.broadcasts]
+        run_ids, broadcasts = [run.id for run in leaving], [each.flight.run.id for each in departures.broadcasts]
         for tries in range(1, _UNDO_TRIES + 1):
             try:
                 await self._context.database.write(run_log.take_back, self._context.node.id, run_ids, broadcasts)
@@ -197,8 +189,7 @@ class Launcher(Service):
             except Exception as error:  # noqa: BLE001 - it is away: again
                 log.warning("launcher.undo_failed", runs=len(run_ids), error=repr(error))
                 await self.clock.wait(self._backoff.delay_s(tries))
-        for address in departures.addresses():
-            self._give_back(address, 1)
+        self._give_all_back(departures)
         self._forget_all(leaving)
 
     def _forget_all(self, runs: Sequence[PendingRun]) -> None:
@@ -298,6 +289,10 @@ class Launcher(Service):
             if flight.run.id not in onward:
                 self._slow_jobs.note(flight.job.id, flight.asked_s + took_s, now_ms)
         self._give_back(address, len(flights))
+
+    def _give_all_back(self, departures: Departures) -> None:
+        for address in departures.addresses():
+            self._give_back(address, 1)
 
     def _give_back(self, address: str, count: int) -> None:
         self._call(self._slots.give_back(address, count, self.clock.monotonic()))
