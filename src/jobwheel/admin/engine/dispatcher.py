@@ -104,11 +104,10 @@ class Dispatcher:
                 there.append(flight)
             else:
                 onward.append((flight, flight.heading + passed_over))
-        answers = await self._ask(candidate, there)
-        if late := [flight.run.id for flight, answer in zip(there, answers, strict=True) if answer is NOT_SENT]:
-            await self._take_back(late)
+        answers, late = await self._ask(candidate, there), []
         for flight, answer in zip(there, answers, strict=True):
             if answer is NOT_SENT:
+                late.append(flight.run.id)
                 continue
             message = flight.heading + self._context.messages.asked(candidate.address, answer)
             if answer.kind in _NOT_THERE:
@@ -116,6 +115,9 @@ class Dispatcher:
                 onward.append((flight, message))
             else:
                 self._writer.add(self._outcome(flight, candidate, answer, _bounded(message)))
+        if late:
+            # After the others are in the writer's hands: this waits for as long as the database is away.
+            await self._take_back(late)
         answered = not answers or answers[0].kind not in _NO_ANSWER
         return Sent(answered, await self._redirect(onward, began_s)) if onward else Sent(answered)
 
