@@ -6,15 +6,14 @@ the first, the middle and the last run at the executor, the bound within which t
 last end by the run log. Lost: a job that was not executed; doubled: executed once more.
 """
 
-import argparse
 import sys
 import time
 from dataclasses import dataclass
 from typing import Final
 
 from benchmarks.load import doubled, fill_groups, fill_jobs, now_ms
-from benchmarks.place import DATABASES, Admin, Executor, Place, running_admin, running_executor, throw_away_place
-from benchmarks.report import Figures, report
+from benchmarks.place import Admin, Executor, Place, running_admin, running_executor, throw_away_place
+from benchmarks.report import Figures, run_alone
 from benchmarks.written import percentile_ms, read_buckets
 
 _NOTICE_S: Final = 8
@@ -67,14 +66,12 @@ def _wait_for_ends(place: Place, jobs: int, until_ms: int) -> None:
 
 
 def main() -> int:
-    usual = Burst()
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--jobs", type=int, default=usual.jobs)
-    parser.add_argument("--database", choices=DATABASES, default=usual.database)
-    parser.add_argument("--batched", action="store_true", help="the executor takes many runs in one request")
-    parser.add_argument("--json", action="store_true", help="one JSON line")
-    options = parser.parse_args()
-    return report(measure(Burst(options.jobs, options.database, options.batched)), as_json=options.json)
+    return run_alone(
+        __doc__,
+        Burst(),
+        measure,
+        {"jobs": None, "database": None, "batched": "the executor takes many runs in one request"},
+    )
 
 
 if __name__ == "__main__":

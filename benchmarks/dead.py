@@ -8,7 +8,6 @@ memory and the database. Lateness is that of the four, from the due time to the 
 was not executed, or any instant without a run; doubled: run twice.
 """
 
-import argparse
 import socket
 import sys
 import time
@@ -20,8 +19,8 @@ from typing import Final
 import httpx
 
 from benchmarks.load import WARM_UP_S, Window, doubled, fill, lateness, lost, now_ms, start_jobs, stop_jobs
-from benchmarks.place import DATABASES, Admin, Executor, Place, running_admin, running_executor, throw_away_place
-from benchmarks.report import Figures, report
+from benchmarks.place import Admin, Executor, Place, running_admin, running_executor, throw_away_place
+from benchmarks.report import Figures, run_alone
 from jobwheel.wire.messages import TOKEN_HEADER
 
 _ALIVE: Final = ("first", "second", "third", "fourth")
@@ -110,14 +109,9 @@ def _beat_for(seconds: float, place: Place, admin: Admin, address: str) -> None:
 
 
 def main() -> int:
-    usual = Load()
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=usual.seconds)
-    parser.add_argument("--rate", type=int, default=usual.rate, help="runs a second, of all five together")
-    parser.add_argument("--database", choices=DATABASES, default=usual.database)
-    parser.add_argument("--json", action="store_true", help="one JSON line")
-    options = parser.parse_args()
-    return report(measure(Load(options.seconds, options.rate, options.database)), as_json=options.json)
+    return run_alone(
+        __doc__, Load(), measure, {"seconds": None, "rate": "runs a second, of all five together", "database": None}
+    )
 
 
 if __name__ == "__main__":

@@ -6,16 +6,15 @@ job, then with all of them. Its resident memory is looked at then, and when some
 their runs are pending and wait in the wheel. For that this admin looks a minute ahead; nothing is executed.
 """
 
-import argparse
 import sys
 import time
 from dataclasses import dataclass
 from typing import Final
 
 from benchmarks.load import fill_groups, fill_jobs, now_ms
-from benchmarks.place import DATABASES, Admin, Place, running_admin, throw_away_place
+from benchmarks.place import Admin, Place, running_admin, throw_away_place
 from benchmarks.processes import cpu_s, resident_mib
-from benchmarks.report import Figures, report
+from benchmarks.report import Figures, run_alone
 from benchmarks.rows_fill import fill_ended
 
 _PASSES: Final = "jobwheel_scheduling_passes_total"
@@ -94,17 +93,18 @@ def _make_pending(place: Place, admin: Admin, pending: int) -> None:
 
 
 def main() -> int:
-    usual = Idle()
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=usual.seconds, help="how long the CPU is looked at, each time")
-    parser.add_argument("--jobs", type=int, default=usual.jobs)
-    parser.add_argument("--pending", type=int, default=usual.pending, help="runs that wait, one of a job")
-    parser.add_argument("--runs", type=int, default=usual.runs, help="runs in the log that have ended")
-    parser.add_argument("--database", choices=DATABASES, default=usual.database)
-    parser.add_argument("--json", action="store_true", help="one JSON line")
-    options = parser.parse_args()
-    idle = Idle(options.seconds, options.jobs, options.pending, options.runs, options.database)
-    return report(measure(idle), as_json=options.json)
+    return run_alone(
+        __doc__,
+        Idle(),
+        measure,
+        {
+            "seconds": "how long the CPU is looked at, each time",
+            "jobs": None,
+            "pending": "runs that wait, one of a job",
+            "runs": "runs in the log that have ended",
+            "database": None,
+        },
+    )
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ Resident memory each minute (at least ten times) under a steady load: the first,
 hour, by all of them and by those of the second half, when caches are full and pools have their size.
 """
 
-import argparse
 import statistics
 import sys
 import time
@@ -13,9 +12,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from benchmarks.load import WARM_UP_S, doubled, fill, lost, start_jobs, stop_jobs
-from benchmarks.place import DATABASES, Admin, running_admin, running_executor, throw_away_place
+from benchmarks.place import Admin, running_admin, running_executor, throw_away_place
 from benchmarks.processes import resident_mib
-from benchmarks.report import Figures, report
+from benchmarks.report import Figures, run_alone
 
 _FEWEST: Final = 10
 
@@ -70,14 +69,7 @@ def _slope(samples: Sequence[Sample]) -> float:
 
 
 def main() -> int:
-    usual = Load()
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=usual.seconds)
-    parser.add_argument("--rate", type=int, default=usual.rate, help="runs a second")
-    parser.add_argument("--database", choices=DATABASES, default=usual.database)
-    parser.add_argument("--json", action="store_true", help="one JSON line")
-    options = parser.parse_args()
-    return report(measure(Load(options.seconds, options.rate, options.database)), as_json=options.json)
+    return run_alone(__doc__, Load(), measure, {"seconds": None, "rate": "runs a second", "database": None})
 
 
 if __name__ == "__main__":

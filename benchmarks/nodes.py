@@ -6,7 +6,6 @@ used, in cores: the admins, the executor, the database's server with all its pro
 two admins gain is bounded by what the others leave of it.
 """
 
-import argparse
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -17,7 +16,7 @@ from typing import Final
 from benchmarks.load import WARM_UP_S, doubled, fill, lost, results, start_jobs, stop_jobs
 from benchmarks.place import Admin, Executor, Place, running_admin, running_executor, throw_away_place
 from benchmarks.processes import cpu_s, family_cpu_s
-from benchmarks.report import Figures, report
+from benchmarks.report import Figures, run_alone
 
 _SENT: Final = "jobwheel_runs_sent_total"
 _NODES: Final = {"one": 1, "two": 2}
@@ -79,14 +78,16 @@ def _counts(place: Place, admins: Sequence[Admin], executor: Executor) -> Mappin
 
 
 def main() -> int:
-    usual = Load()
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=usual.seconds, help="for each of both")
-    parser.add_argument("--rate", type=int, default=usual.rate, help="runs a second that are wanted")
-    parser.add_argument("--batched", action="store_true", help="the executor takes many runs in one request")
-    parser.add_argument("--json", action="store_true", help="one JSON line")
-    options = parser.parse_args()
-    return report(measure(Load(options.seconds, options.rate, options.batched)), as_json=options.json)
+    return run_alone(
+        __doc__,
+        Load(),
+        measure,
+        {
+            "seconds": "for each of both",
+            "rate": "runs a second that are wanted",
+            "batched": "the executor takes many runs in one request",
+        },
+    )
 
 
 if __name__ == "__main__":
