@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from jobwheel.kernel.clock import SystemClock
 from jobwheel.kernel.fake_clock import FakeClock
 from tests.support.run_servers import Servers
+from tests.support.servers import SERVER_KINDS
 from tests.support.store import KINDS, NOW_MS, Store, open_store_at, sqlite_url
 
 
@@ -27,4 +29,16 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path, servers: Server
 @pytest.fixture
 async def store(database_url: str) -> AsyncIterator[Store]:
     async with open_store_at(database_url, FakeClock(NOW_MS)) as opened:
+        yield opened
+
+
+@pytest.fixture(params=SERVER_KINDS)
+def server_url(request: pytest.FixtureRequest, servers: Servers) -> str:
+    return servers.url_of(request.param)
+
+
+@pytest.fixture
+async def server_store(server_url: str) -> AsyncIterator[Store]:
+    """A store on each server, by the host's clock: what several nodes do at once takes its time."""
+    async with open_store_at(server_url, SystemClock()) as opened:
         yield opened

@@ -12,11 +12,8 @@ from jobwheel.admin.services.registry import Registry
 from jobwheel.admin.store import registry
 from jobwheel.admin.store.database import open_database
 from jobwheel.admin.store.tables import job_group
-from jobwheel.kernel.clock import SystemClock
 from jobwheel.wire.messages import RegistryRequest
-from tests.support.run_servers import Servers
-from tests.support.servers import SERVER_KINDS
-from tests.support.store import Store, open_store_at
+from tests.support.store import Store
 
 NODES = 3
 EXECUTORS = 200
@@ -25,24 +22,18 @@ LEAVING = 40
 pytestmark = pytest.mark.timeout(60)
 
 
-@pytest.fixture(params=SERVER_KINDS)
-def url(request: pytest.FixtureRequest, servers: Servers) -> str:
-    return servers.url_of(request.param)
+@pytest.fixture
+def store(server_store: Store) -> Store:
+    return server_store
 
 
 @pytest.fixture
-async def store(url: str) -> AsyncIterator[Store]:
-    async with open_store_at(url, SystemClock()) as opened:
-        yield opened
-
-
-@pytest.fixture
-async def registries(url: str, store: Store) -> AsyncIterator[list[Registry]]:
+async def registries(server_url: str, store: Store) -> AsyncIterator[list[Registry]]:
     """What takes the beats, of each node."""
     async with contextlib.AsyncExitStack() as stack:
         opened = []
         for _ in range(NODES):
-            database = open_database(url, store.clock)
+            database = open_database(server_url, store.clock)
             await database.start()
             stack.push_async_callback(database.stop)
             book = AddressBook(database)

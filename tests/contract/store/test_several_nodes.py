@@ -23,9 +23,7 @@ from jobwheel.admin.store.tables import job_group, job_info, job_lock, job_log
 from jobwheel.kernel.clock import SystemClock
 from jobwheel.wire.messages import RegistryRequest
 from tests.support.live_admin import seen
-from tests.support.run_servers import Servers
-from tests.support.servers import SERVER_KINDS
-from tests.support.store import NOW_MS, Store, open_store_at, take_off
+from tests.support.store import NOW_MS, Store, take_off
 
 NODES = (NodeId(1), NodeId(2))
 WAITERS = {
@@ -36,21 +34,15 @@ WAITERS = {
 SLEEP = {"postgresql": "SELECT pg_sleep({})", "mysql": "SELECT SLEEP({})"}
 
 
-@pytest.fixture(params=SERVER_KINDS)
-def url(request: pytest.FixtureRequest, servers: Servers) -> str:
-    return servers.url_of(request.param)
+@pytest.fixture
+def store(server_store: Store) -> Store:
+    return server_store
 
 
 @pytest.fixture
-async def store(url: str) -> AsyncIterator[Store]:
-    async with open_store_at(url, SystemClock()) as opened:
-        yield opened
-
-
-@pytest.fixture
-async def other(url: str, store: Store) -> AsyncIterator[Database]:
+async def other(server_url: str, store: Store) -> AsyncIterator[Database]:
     """The database as a second node has it open."""
-    opened = open_database(url, SystemClock())
+    opened = open_database(server_url, SystemClock())
     await opened.start()
     yield opened
     await opened.stop()
@@ -329,3 +321,28 @@ async def test_the_limit_of_a_job_holds_over_two_nodes(store: Store, other: Data
     assert sorted(ended) == sorted(run.id for of_node in planned for run in of_node)
     assert sorted(senders[0].sent + senders[1].sent) == sorted(ended)
     assert all(sender.sent for sender in senders)
+
+
+def claimer(store: Store, planned: list[PendingRun]) -> Claimer:
+    return Claimer(store.database, store.zone, store.clock, lambda: NodeId(1), planned.extend, ClaimLimits())
+
+
+async def hold_again_and_again(other: Database, seconds: float) -> None:
+    """A node that has much to claim: it has the lock nearly all the time."""
+    while True:
+        try:
+            await other.write(then_sleep(seconds, claims.lock_schedule))
+        except ScheduleLockedError:
+            await SystemClock().wait(0.001)
+
+
+async def test_a_claim_comes_between_those_of_a_node_that_has_much_to_claim(store: Store, other: Database) -> None:
+    planned: list[PendingRun] = []
+    job = await store.job(trigger_next_time=SystemClock().now() // 1000 * 1000)
+    holding = asyncio.create_task(hold_again_and_again(other, 0.05))
+    try:
+        await asyncio.wait_for(claimer(store, planned).run_once(), 5)
+    finally:
+        holding.cancel()
+        await asyncio.gather(holding, return_exceptions=True)
+    assert {run.job_id for run in planned} == {job}

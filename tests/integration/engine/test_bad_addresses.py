@@ -6,8 +6,8 @@ from sqlalchemy import func, insert, select
 from jobwheel.admin.domain.job import Job
 from jobwheel.admin.domain.run import Outcome, Phase, Run
 from jobwheel.admin.store.tables import job_group, job_log, job_registry
-from tests.integration.engine.test_batches import all_done, write_due
 from tests.support.bad_peers import black_hole, fixed_group, group, loopbacks, on_time, register
+from tests.support.due_runs import all_done, write_due
 from tests.support.http_peer import HttpPeer, unused_port
 from tests.support.live_admin import LiveAdmin, seen, until
 

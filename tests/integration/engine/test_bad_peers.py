@@ -11,8 +11,8 @@ import pytest
 
 from jobwheel.admin.domain.job import Job
 from jobwheel.admin.domain.run import Outcome, Phase, Run
-from tests.integration.engine.test_batches import all_done, write_due
 from tests.support.bad_peers import endless, group, on_time, register, trickle
+from tests.support.due_runs import all_done, write_due
 from tests.support.http_peer import Behaviour, HttpPeer, chunked, never, raw, reply, reset
 from tests.support.live_admin import LiveAdmin, seen
 from tests.support.recording_executor import INSTANCE, Asked, RecordingExecutor, accept

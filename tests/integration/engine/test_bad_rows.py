@@ -9,8 +9,8 @@ from jobwheel.admin.domain.ids import RunId
 from jobwheel.admin.domain.job import Job
 from jobwheel.admin.domain.run import Outcome
 from jobwheel.admin.store.tables import job_group
-from tests.integration.engine.test_batches import all_done, write_due
 from tests.support.bad_peers import on_time
+from tests.support.due_runs import all_done, write_due
 from tests.support.live_admin import LiveAdmin, until
 from tests.support.recording_executor import Asked, RecordingExecutor, accept
 

@@ -1,33 +1,13 @@
 """/runBatch: executors of ours that announce it get many runs in one request."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from jobwheel.admin.domain.ids import RunId
-from jobwheel.admin.domain.job import Job
-from jobwheel.admin.domain.run import Outcome, Run
-from jobwheel.admin.store import runs
-from tests.support.live_admin import CLOCK, LiveAdmin, seen
+from jobwheel.admin.domain.run import Outcome
+from tests.support.due_runs import all_done, write_due
+from tests.support.live_admin import LiveAdmin, seen
 from tests.support.recording_executor import INSTANCE, Asked, RecordingExecutor, accept
-from tests.support.store import new_run
-
-
-async def write_due(live: LiveAdmin, job: Job, count: int, parameter: str = "day=1") -> list[RunId]:
-    """Pending runs of this node that are due at once, all in one instant."""
-    run = new_run(live.admin.engine.node_id, CLOCK.now() - 100, job_id=job.id, parameter=parameter)
-    written = await live.admin.database.write(runs.insert_runs, live.admin.installation.zone, [run] * count)
-    live.admin.engine.fly(written)
-    return [each.id for each in written]
-
-
-async def all_done(live: LiveAdmin, job: Job) -> Sequence[Run]:
-    async def look() -> Sequence[Run] | None:
-        found = await live.runs(job)
-        return found if all(run.phase is None for run in found) else None
-
-    return await seen(look)
 
 
 async def test_runs_of_one_instant_go_together(live: LiveAdmin) -> None:

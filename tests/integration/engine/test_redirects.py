@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from jobwheel.admin.domain.run import Outcome
-from tests.integration.engine.test_batches import all_done, write_due
+from tests.support.due_runs import all_done, write_due
 from tests.support.live_admin import LiveAdmin
 from tests.support.recording_executor import INSTANCE, RecordingExecutor
 

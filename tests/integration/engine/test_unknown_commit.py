@@ -10,7 +10,7 @@ import pytest
 from jobwheel.admin.domain.run import Outcome
 from jobwheel.admin.store.errors import UnknownCommitError
 from jobwheel.admin.store.take_off import take_off
-from tests.integration.engine.test_batches import all_done, write_due
+from tests.support.due_runs import all_done, write_due
 from tests.support.live_admin import LiveAdmin
 from tests.support.recording_executor import RecordingExecutor
 
