@@ -2,26 +2,18 @@
 
 import contextvars
 import logging
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
 from jobwheel.executor.errors import NotInJobError
+from jobwheel.executor.invocation import Outcome
 from jobwheel.executor.log_capture import RunLogger
 from jobwheel.executor.run_log import RunLog
 from jobwheel.wire.messages import FAILURE, SUCCESS, TriggerRequest
 
 _current: contextvars.ContextVar["JobContext"] = contextvars.ContextVar("jobwheel_job_context")
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How a run ended."""
-
-    code: int
-    message: str | None = None
 
 
 class JobContext:

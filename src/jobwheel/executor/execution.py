@@ -1,18 +1,15 @@
 """One run, from the queue to its result in the spool."""
 
 import contextvars
-import inspect
 import threading
 import traceback
 from asyncio import base_events, runners
 from collections.abc import Callable
-from typing import Any
-
-import msgspec
 
 from jobwheel.executor import handler_loop, handlers
-from jobwheel.executor.context import JobContext, Outcome
+from jobwheel.executor.context import JobContext
 from jobwheel.executor.handler_loop import HandlerLoop
+from jobwheel.executor.invocation import Outcome
 from jobwheel.executor.workers import AcceptedRun
 from jobwheel.wire.messages import FAILURE, SUCCESS, Result
 
@@ -57,33 +54,21 @@ class JobRunner:
 def _invoke(run: AcceptedRun, context: JobContext, loop: HandlerLoop) -> Outcome:
     try:
         # A context of its own, so that nothing a handler sets is seen by the next run of this thread.
-        message = contextvars.copy_context().run(_call, run, context, loop)
+        return contextvars.copy_context().run(_carry_out, run, context, loop)
     except BaseException as error:  # noqa: BLE001 - around user code: SystemExit and the like fail the run too
         run.run_log.write("ERROR", _traceback(error))
         return Outcome(FAILURE, _last_line(error))
-    if context.outcome is not None:
-        return context.outcome
-    return Outcome(SUCCESS, message)
 
 
-def _call(run: AcceptedRun, context: JobContext, loop: HandlerLoop) -> str | None:
-    """Run the handler to its end; returns its value as a message."""
+def _carry_out(run: AcceptedRun, context: JobContext, loop: HandlerLoop) -> Outcome:
     context.enter()
-    value = run.handler.call(context)
-    if inspect.isawaitable(value):
-        main = value if inspect.iscoroutine(value) else _awaited(value)
-        value = loop.run(main, contextvars.copy_context())
-    return _text(value)
-
-
-async def _awaited(value: Any) -> Any:
-    return await value
+    return run.work.begin(context, loop).run()
 
 
 def _start_line(run: AcceptedRun) -> str:
     request = run.request
     shard = f", shard {request.broadcast_index} of {request.broadcast_total}" if request.broadcast_total > 1 else ""
-    what = f"job {request.job_id}, run {request.log_id}, handler {run.handler.name}{shard}"
+    what = f"job {request.job_id}, run {request.log_id}, handler {run.work.name}{shard}"
     return f"start: {what}, parameter: {request.executor_params or ''}"
 
 
@@ -103,15 +88,6 @@ def _traceback(error: BaseException) -> str:
 def _last_line(error: BaseException) -> str:
     lines = "".join(traceback.format_exception_only(error)).strip().splitlines()
     return lines[-1] if lines else type(error).__name__
-
-
-def _text(value: object) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    try:
-        return msgspec.json.encode(value).decode()
-    except (TypeError, ValueError, OverflowError, RecursionError):
-        return str(value)
 
 
 def storable(message: str) -> str:

@@ -1,13 +1,19 @@
 """The job handlers of an executor, by name."""
 
+import contextvars
 import inspect
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from jobwheel.executor.context import JobContext
 from jobwheel.executor.errors import HandlerError
+from jobwheel.executor.handler_loop import HandlerLoop
+from jobwheel.executor.invocation import Outcome
+from jobwheel.wire.messages import SUCCESS
 
 HandlerFunction = Callable[[JobContext], Any] | Callable[[], Any]
 """Sync or async; its one parameter without a default is the context; what it returns becomes the run's message."""
@@ -23,9 +29,34 @@ class JobHandler:
     function: Callable[..., Any]
     takes_context: bool
 
-    def call(self, context: JobContext) -> Any:
-        """Call the function. An async one gives back its coroutine."""
-        return self.function(context) if self.takes_context else self.function()
+    def begin(self, context: JobContext, loop: HandlerLoop) -> "HandlerCall":
+        """A call of the function for one run."""
+        return HandlerCall(self, context, loop)
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerCall:
+    """One call of a handler's function, in the worker's thread; an async one runs in the worker's event loop."""
+
+    handler: JobHandler
+    context: JobContext
+    loop: HandlerLoop
+
+    def run(self) -> Outcome:
+        """Call the function. What it returns becomes the message, unless it has set an outcome."""
+        function = self.handler.function
+        value = function(self.context) if self.handler.takes_context else function()
+        if inspect.isawaitable(value):
+            main = value if inspect.iscoroutine(value) else _awaited(value)
+            value = self.loop.run(main, contextvars.copy_context())
+        return self.context.outcome or Outcome(SUCCESS, message_of(value))
+
+    def stop(self) -> None:
+        """Nothing asks a function to end yet."""
+
+    def kill(self) -> bool:
+        """Nothing ends a thread."""
+        return False
 
 
 class HandlerTable:
@@ -73,3 +104,17 @@ def _takes_context(name: str, function: HandlerFunction) -> bool:
         raise HandlerError(name, "takes the context or nothing, but has more parameters without a default")
     # Parameters with a default keep it: a handler that never meant to take the context must not get it in their place.
     return bool(needed) or any(item.kind is item.VAR_POSITIONAL for item in parameters)
+
+
+async def _awaited(value: Any) -> Any:
+    return await value
+
+
+def message_of(value: object) -> str | None:
+    """What a handler returned as a run's message: a text as it is, anything else as JSON if it can be."""
+    if value is None or isinstance(value, str):
+        return value
+    try:
+        return msgspec.json.encode(value).decode()
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return str(value)

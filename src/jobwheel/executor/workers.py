@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from jobwheel.executor.handler_loop import HandlerLoop
-from jobwheel.executor.handlers import JobHandler
+from jobwheel.executor.invocation import Work
 from jobwheel.executor.ledger import RunKey
 from jobwheel.executor.run_log import RunLog
 from jobwheel.kernel.clock import Clock
@@ -24,7 +24,7 @@ class AcceptedRun:
     """A run that this executor has said yes to. It owns its log; `settled` is set once, by who settles it."""
 
     request: TriggerRequest
-    handler: JobHandler
+    work: Work
     run_log: RunLog
     settled: bool = False
 
