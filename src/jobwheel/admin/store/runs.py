@@ -172,7 +172,7 @@ def release_pending(connection: Connection, node_id: NodeId) -> int:
 
 def load_dispatch_jobs(connection: Connection, job_ids: Sequence[JobId]) -> dict[JobId, DispatchJob]:
     """How runs of these jobs are sent, as it stands now; jobs that are gone are not in the answer."""
-    rows: Sequence[Sequence[Any]] = connection.execute(_DISPATCH_JOBS, {"job_ids": job_ids}).all()
+    rows: Sequence[Sequence[Any]] = statements(connection).all_rows(connection, _DISPATCH_JOBS, {"job_ids": job_ids})
     return {JobId(row[0]): DispatchJob(*row) for row in rows}
 
 

@@ -97,6 +97,12 @@ class Statements(Protocol):
         """Have a query of one table go by an index, on a database that is known to choose a worse one."""
         ...
 
+    def all_rows(
+        self, connection: Connection, query: Select[Any], parameters: Mapping[str, object]
+    ) -> Sequence[Sequence[Any]]:
+        """The rows of a query that is made once."""
+        ...
+
     def upsert(
         self, connection: Connection, table: Table, key: Mapping[str, object], values: Mapping[str, object]
     ) -> None:

@@ -232,6 +232,11 @@ class MysqlStatements:
     def by_index(self, query: Select[Any], table: Table, index: str) -> Select[Any]:
         return query.with_hint(table, f"FORCE INDEX ({index})", "mysql")
 
+    def all_rows(
+        self, connection: Connection, query: Select[Any], parameters: Mapping[str, object]
+    ) -> Sequence[Sequence[Any]]:
+        return connection.execute(query, parameters).all()
+
     def upsert(
         self, connection: Connection, table: Table, key: Mapping[str, object], values: Mapping[str, object]
     ) -> None:

@@ -239,6 +239,11 @@ class PostgresqlStatements:
         # Its statistics know better.
         return query
 
+    def all_rows(
+        self, connection: Connection, query: Select[Any], parameters: Mapping[str, object]
+    ) -> Sequence[Sequence[Any]]:
+        return connection.execute(query, parameters).all()
+
     def upsert(
         self, connection: Connection, table: Table, key: Mapping[str, object], values: Mapping[str, object]
     ) -> None:

@@ -6,14 +6,16 @@ has the write lock since it began, so what a SELECT finds is what the UPDATE aft
 keeps the planner from an index on it: each row is looked up by its id.
 """
 
+import functools
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
 import msgspec
-from sqlalchemy import Connection, Select, Table
+from sqlalchemy import Connection, Select, Table, func, select
 from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy.exc import OperationalError
 
 from jobwheel.admin.domain.ids import JobId, NodeId, RunId
 from jobwheel.admin.domain.policies import AWAITING_SETTLEMENT_MS
@@ -252,11 +254,29 @@ class SqliteStatements:
         hint = "NOT INDEXED" if index == PRIMARY_KEY else f"INDEXED BY {index}"
         return query.with_hint(table, hint, "sqlite")
 
+    def all_rows(
+        self, connection: Connection, query: Select[Any], parameters: Mapping[str, object]
+    ) -> Sequence[Sequence[Any]]:
+        try:
+            text = connection.execute(_as_one_text(query), parameters).scalar_one()
+            rows: list[list[Any]] = msgspec.json.decode(text)
+        except (OperationalError, msgspec.DecodeError, UnicodeDecodeError):
+            # A value that JSON cannot hold, which SQLite lets a column have: row by row each is as it is.
+            return connection.execute(query, parameters).all()
+        return rows
+
     def upsert(
         self, connection: Connection, table: Table, key: Mapping[str, object], values: Mapping[str, object]
     ) -> None:
         statement = insert(table).values({**key, **values})
         connection.execute(statement.on_conflict_do_update(index_elements=list(key), set_=dict(values)))
+
+
+@functools.cache
+def _as_one_text(query: Select[Any]) -> Select[Any]:
+    """The rows of a query that is made once, as one JSON text."""
+    rows = query.subquery()
+    return select(func.json_group_array(func.json_array(*rows.c)))
 
 
 def _ended(write: Settlement, job_id: int) -> Ended:
