@@ -65,6 +65,8 @@ EXECUTOR_MEANINGS: Mapping[str, str] = {
     "host": "What to listen on; without a token only loopback is allowed.",
     "port": "Where to listen; 0 or less = the next free port from 9999 up.",
     "log_path": "The folder of run logs and unsent results. Not set: `.jobwheel/executor/{app name}`.",
+    "log_retention_days": "How many days the log of a run is kept; 0 = for ever.",
+    "log_limit_mb": "How many mebibytes of run logs are kept, the newest; 0 = no limit.",
     "dialect": "What the admins speak: A (2.2), B (2.3 to 3.4), C (3.5 and later). Jobwheel's speak all of them.",
     "heartbeat_s": "How often it tells the admins that it lives.",
     "queue_limit": "How many runs of a job may wait; more are refused.",

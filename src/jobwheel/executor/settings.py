@@ -26,7 +26,8 @@ class ExecutorSettings:
     """Everything that can be set.
 
     `admins` are the roots of the admins without a slash at the end. `access_tokens` are all accepted, the first is the
-    one that is sent. A `port` of 0 or less means the next free one from 9999 up. Names that end in `_s` are seconds.
+    one that is sent. A `port` of 0 or less means the next free one from 9999 up. Names that end in `_s` are seconds, in
+    `_mb` mebibytes; 0 days or mebibytes of logs are no limit.
     Without an app name or an admin nothing is registered. With a certificate and its key the server speaks https;
     `ca_file` holds the authorities that vouch for admins, if the system's do not.
     """
@@ -39,6 +40,8 @@ class ExecutorSettings:
     host: str = "127.0.0.1"
     port: int = 9999
     log_path: Path = Path()
+    log_retention_days: int = 30
+    log_limit_mb: int = 0
     dialect: Dialect = Dialect.B
     heartbeat_s: float = 30.0
     queue_limit: int = 1000
@@ -263,6 +266,8 @@ _PARSERS: Final[Mapping[str, tuple[str, Callable[[str, object], Any]]]] = {
     "host": ("host", _host),
     "port": ("port", _whole(-65535, 65535)),
     "log_path": ("log_path", _path),
+    "log_retention_days": ("log_retention_days", _whole(0, 36_500)),
+    "log_limit_mb": ("log_limit_mb", _whole(0, 1_000_000_000)),
     "dialect": ("dialect", _dialect),
     "heartbeat_s": ("heartbeat_s", _seconds(0.01, 80)),
     "queue_limit": ("queue_limit", _whole(1, 1_000_000)),
