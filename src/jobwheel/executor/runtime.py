@@ -9,6 +9,7 @@ from jobwheel.executor.address import RegisteredAddress, choose_address
 from jobwheel.executor.admin_client import AdminClient
 from jobwheel.executor.callbacks import CallbackSender
 from jobwheel.executor.context import current_run_log
+from jobwheel.executor.dead_letters import DeadLetters
 from jobwheel.executor.errors import StorageError
 from jobwheel.executor.execution import JobRunner
 from jobwheel.executor.gate import RunGate
@@ -61,7 +62,8 @@ class ExecutorRuntime(Service):
         self._cleaner = LogCleaner(str(self._log_path), retention, self._ledger.is_open, clock)
         self._client = WireClient(clock, connect_timeout_s=settings.timeout_s, ssl_context=client_context(settings))
         self._admin = AdminClient(settings, self._client)
-        self._sender = CallbackSender(self._spool, self._ledger, self._admin, settings.admins, clock)
+        letters = DeadLetters(self._log_path / "dead-letters.jsonl", clock)
+        self._sender = CallbackSender(self._spool, self._ledger, self._admin, settings.admins, letters, clock)
         self._server: HttpServer | None = None
         self._registration: Registration | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
