@@ -67,7 +67,7 @@ EXECUTOR_MEANINGS: Mapping[str, str] = {
     "log_path": "The folder of run logs and unsent results. Not set: `.jobwheel/executor/{app name}`.",
     "log_retention_days": "How many days the log of a run is kept; 0 = for ever.",
     "log_limit_mb": "How many mebibytes of run logs are kept, the newest; 0 = no limit.",
-    "dialect": "What the admins speak: A (2.2), B (2.3 to 3.4), C (3.5 and later). Jobwheel's speak all of them.",
+    "dialect": "What admins speak: `A` (2.2), `B` (2.3 to 3.4), `C` (3.5 and later). Not set or `auto`: learnt.",
     "heartbeat_s": "How often it tells the admins that it lives.",
     "queue_limit": "How many runs of a job may wait; more are refused.",
     "timeout_s": "How long an admin may take to answer.",

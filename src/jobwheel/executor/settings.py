@@ -27,7 +27,7 @@ class ExecutorSettings:
 
     `admins` are the roots of the admins without a slash at the end. `access_tokens` are all accepted, the first is the
     one that is sent. A `port` of 0 or less means the next free one from 9999 up. Names that end in `_s` are seconds, in
-    `_mb` mebibytes; 0 days or mebibytes of logs are no limit.
+    `_mb` mebibytes; 0 days or mebibytes of logs are no limit. Without a `dialect` it is learnt from each admin.
     Without an app name or an admin nothing is registered. With a certificate and its key the server speaks https;
     `ca_file` holds the authorities that vouch for admins, if the system's do not.
     """
@@ -42,7 +42,7 @@ class ExecutorSettings:
     log_path: Path = Path()
     log_retention_days: int = 30
     log_limit_mb: int = 0
-    dialect: Dialect = Dialect.B
+    dialect: Dialect | None = None
     heartbeat_s: float = 30.0
     queue_limit: int = 1000
     timeout_s: float = 3.0
@@ -237,11 +237,14 @@ def _flag(setting: str, value: object) -> bool:
     return text in _TRUE
 
 
-def _dialect(setting: str, value: object) -> Dialect:
+def _dialect(setting: str, value: object) -> Dialect | None:
+    text = str(value).strip().upper()
+    if text == "AUTO":
+        return None
     try:
-        return Dialect(str(value).strip().upper())
+        return Dialect(text)
     except ValueError as error:
-        raise SettingError(setting, value, "one of A (2.2), B (2.3 to 3.4), C (3.5 and later)") from error
+        raise SettingError(setting, value, "auto, or one of A (2.2), B (2.3 to 3.4), C (3.5 and later)") from error
 
 
 def _path(setting: str, value: object) -> Path:

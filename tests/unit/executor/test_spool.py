@@ -28,8 +28,8 @@ def crash(spool: Spool) -> None:
     for descriptor in spool._locks.values():
         os.close(descriptor)
     for segment in spool._segments:
-        if isinstance(segment, SegmentFile) and segment._descriptor >= 0:
-            os.close(segment._descriptor)
+        if isinstance(segment, SegmentFile):
+            segment.park()
 
 
 def open_files() -> int:
