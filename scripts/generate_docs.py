@@ -62,6 +62,7 @@ EXECUTOR_MEANINGS: Mapping[str, str] = {
     "access_token": "What the admins must carry, and what is sent to them; several with commas during a rotation.",
     "address": "What to register, if it cannot be found out.",
     "ip": "What to register, with the port.",
+    "network": "The interface (`eth1`) or subnet (`10.0.0.0/8`) to register the address of, with `host` `0.0.0.0`.",
     "host": "What to listen on; without a token only loopback is allowed.",
     "port": "Where to listen; 0 or less = the next free port from 9999 up.",
     "log_path": "The folder of run logs and unsent results. Not set: `.jobwheel/executor/{app name}`.",

@@ -21,6 +21,7 @@ from jobwheel.wire.messages import (
 
 log = get_logger(__name__)
 
+_JAVA_PATH = "/xxl-job-admin"
 REGISTRY_GROUP = "EXECUTOR"
 
 
@@ -102,6 +103,8 @@ class AdminClient:
             envelope = decode_envelope(reply.body)
         except MalformedMessageError as error:
             reason = f"HTTP status {reply.status}, not an admin's answer; is {admin} the admin's base URL?"
+            if reply.status == 404 and not admin.endswith(_JAVA_PATH):
+                reason += f" That of XXL-JOB's before 3.5 is {admin}{_JAVA_PATH}"
             raise AdminRefusedError(url, reply.status, reason, readable=False) from error
         if not envelope.ok:
             reason = envelope.msg or "no reason given"

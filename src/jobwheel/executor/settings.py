@@ -8,6 +8,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from jobwheel.executor.errors import SettingError
+from jobwheel.executor.interfaces import parse_networks
 from jobwheel.kernel.logging import get_logger
 from jobwheel.kernel.secret import Secret
 from jobwheel.wire.messages import Dialect
@@ -16,6 +17,7 @@ log = get_logger(__name__)
 
 PREFIX: Final = "JOBWHEEL_EXECUTOR_"
 
+WILDCARDS: Final = frozenset({"0.0.0.0", "::", "*"})  # noqa: S104 - recognised, not bound
 _TRUE = frozenset({"true", "1", "yes", "on"})
 _FALSE = frozenset({"false", "0", "no", "off"})
 _WEAK_TOKENS = frozenset({"default_token", "123456"})
@@ -37,6 +39,7 @@ class ExecutorSettings:
     access_tokens: tuple[Secret, ...] = ()
     address: str | None = None
     ip: str | None = None
+    network: tuple[str, ...] = ()
     host: str = "127.0.0.1"
     port: int = 9999
     log_path: Path = Path()
@@ -111,6 +114,8 @@ def _checked(settings: ExecutorSettings) -> ExecutorSettings:
         raise SettingError("access_token", "", f"set when host is {settings.host}: without it only loopback is served")
     if settings.registers and not settings.embedded_server and settings.address is None:
         raise SettingError("address", None, "set when embedded_server is off: nobody else knows where the app listens")
+    if settings.network and settings.host not in WILDCARDS:
+        raise SettingError("network", ",".join(settings.network), f"left out when host is {settings.host}")
     for given, missing in (("tls_certificate", "tls_key"), ("tls_key", "tls_certificate")):
         if getattr(settings, given) and not getattr(settings, missing):
             raise SettingError(missing, None, f"set when {given} is")
@@ -266,6 +271,7 @@ _PARSERS: Final[Mapping[str, tuple[str, Callable[[str, object], Any]]]] = {
     "access_token": ("access_tokens", _tokens),
     "address": ("address", _address),
     "ip": ("ip", _ip),
+    "network": ("network", parse_networks),
     "host": ("host", _host),
     "port": ("port", _whole(-65535, 65535)),
     "log_path": ("log_path", _path),
