@@ -60,6 +60,7 @@ EXECUTOR_MEANINGS: Mapping[str, str] = {
     "app_name": "The group's name. Empty: nothing is registered.",
     "admin": "The admins' addresses, with commas between them; every one is told of this executor.",
     "access_token": "What the admins must carry, and what is sent to them; several with commas during a rotation.",
+    "access_token_file": "A file with such tokens, on lines of their own, instead.",
     "address": "What to register, if it cannot be found out.",
     "ip": "What to register, with the port.",
     "network": "The interface (`eth1`) or subnet (`10.0.0.0/8`) to register the address of, with `host` `0.0.0.0`.",

@@ -43,9 +43,9 @@ class Executor:
         port: where to listen; 0 or less: the next free port from 9999 up.
         log_path: the folder of run logs and of results that wait for an admin.
         dialect: what the admins speak: A (XXL-JOB 2.2), B (2.3 to 3.4), C (3.5 and later); `auto`: learnt from each.
-        options: the rest of `ExecutorSettings`: `network`, `log_retention_days`, `log_limit_mb`, `heartbeat_s`,
-            `queue_limit`, `timeout_s`, `stop_deadline_s`, `idle_s`, `embedded_server`, `enabled`, `tls_certificate`,
-            `tls_key`, `ca_file`.
+        options: the rest of `ExecutorSettings`: `access_token_file`, `network`, `log_retention_days`, `log_limit_mb`,
+            `heartbeat_s`, `queue_limit`, `timeout_s`, `stop_deadline_s`, `idle_s`, `embedded_server`, `enabled`,
+            `tls_certificate`, `tls_key`, `ca_file`.
 
     Raises:
         SettingError: a setting cannot work; names it and what is valid.

@@ -2,11 +2,12 @@
 
 import ipaddress
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from jobwheel.executor.access_tokens import parse_tokens, read_tokens
 from jobwheel.executor.errors import SettingError
 from jobwheel.executor.interfaces import parse_networks
 from jobwheel.kernel.logging import get_logger
@@ -20,7 +21,6 @@ PREFIX: Final = "JOBWHEEL_EXECUTOR_"
 WILDCARDS: Final = frozenset({"0.0.0.0", "::", "*"})  # noqa: S104 - recognised, not bound
 _TRUE = frozenset({"true", "1", "yes", "on"})
 _FALSE = frozenset({"false", "0", "no", "off"})
-_WEAK_TOKENS = frozenset({"default_token", "123456"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +37,7 @@ class ExecutorSettings:
     app_name: str = ""
     admins: tuple[str, ...] = ()
     access_tokens: tuple[Secret, ...] = ()
+    access_token_file: Path | None = None
     address: str | None = None
     ip: str | None = None
     network: tuple[str, ...] = ()
@@ -82,7 +83,7 @@ def resolve(arguments: Mapping[str, object], environ: Mapping[str, str]) -> Exec
         if value is not None:
             values[target] = parse(source, value)
     _warn_of_unknown(environ)
-    return _checked(_with_log_path(ExecutorSettings(**values)))
+    return _checked(_with_log_path(_with_token_file(ExecutorSettings(**values))))
 
 
 def _from_environment(variable: str, environ: Mapping[str, str]) -> str | None:
@@ -104,9 +105,16 @@ def _warn_of_unknown(environ: Mapping[str, str]) -> None:
 def _with_log_path(settings: ExecutorSettings) -> ExecutorSettings:
     if settings.log_path != Path():
         return settings
-    default = Path(".jobwheel") / "executor" / (settings.app_name or "unnamed")
-    known = {item.name: getattr(settings, item.name) for item in fields(settings)}
-    return ExecutorSettings(**{**known, "log_path": default})
+    return replace(settings, log_path=Path(".jobwheel") / "executor" / (settings.app_name or "unnamed"))
+
+
+def _with_token_file(settings: ExecutorSettings) -> ExecutorSettings:
+    path = settings.access_token_file
+    if path is None:
+        return settings
+    if settings.access_tokens:
+        raise SettingError("access_token_file", path, "left out when access_token is set")
+    return replace(settings, access_tokens=read_tokens("access_token_file", path))
 
 
 def _checked(settings: ExecutorSettings) -> ExecutorSettings:
@@ -172,21 +180,6 @@ def _url(setting: str, value: object) -> str:
         raise SettingError(setting, value, valid)
     path = "/".join(part for part in parts.path.split("/") if part)
     return f"{parts.scheme}://{parts.netloc}/{path}" + ("/" if path and parts.path.endswith("/") else "")
-
-
-def _tokens(setting: str, value: object) -> tuple[Secret, ...]:
-    parts = value.split(",") if isinstance(value, str) else value
-    if not isinstance(parts, Sequence):
-        raise SettingError(setting, "***", "a text or a list of texts")
-    tokens = []
-    for part in parts:
-        if not isinstance(part, str) or any(ord(character) < 33 or ord(character) > 126 for character in part.strip()):
-            raise SettingError(setting, "***", "made of visible ASCII characters")
-        if part.strip() in _WEAK_TOKENS:
-            log.warning("executor.weak_token", setting=setting, advice="choose a long random one")
-        if part.strip():
-            tokens.append(Secret(part.strip()))
-    return tuple(tokens)
 
 
 def _ip(setting: str, value: object) -> str | None:
@@ -268,7 +261,8 @@ def _file(setting: str, value: object) -> Path:
 _PARSERS: Final[Mapping[str, tuple[str, Callable[[str, object], Any]]]] = {
     "app_name": ("app_name", _app_name),
     "admin": ("admins", _admins),
-    "access_token": ("access_tokens", _tokens),
+    "access_token": ("access_tokens", parse_tokens),
+    "access_token_file": ("access_token_file", _file),
     "address": ("address", _address),
     "ip": ("ip", _ip),
     "network": ("network", parse_networks),

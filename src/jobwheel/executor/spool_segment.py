@@ -196,6 +196,8 @@ class SegmentFile:
         self._path.unlink(missing_ok=True)
 
     def close(self) -> None:
+        # Not a sign of it that the file is closed: that of a parked one is, too.
+        self.pending = 0
         self.park()
 
 
