@@ -16,6 +16,7 @@ log = get_logger(__name__)
 
 HEADER_BYTES = 24
 _SCAN_BYTES = 1024 * 1024
+_FIRST_BYTES = 64 * 1024
 _MOST_MEMORY = 10_000
 
 _encode = msgspec.json.Encoder().encode
@@ -151,7 +152,10 @@ class SegmentFile:
 
     def _read_lines(self, most: int, most_bytes: int) -> list[bytes]:
         """At most so many lines, of those that fit into `most_bytes`, at least one. Each has its end, if it has one."""
-        data = os.pread(self._file(), most_bytes, self._start)
+        # Most results are short: a batch is seldom a tenth of what it may be.
+        data = os.pread(self._file(), min(_FIRST_BYTES, most_bytes), self._start)
+        if data.count(b"\n") < most:
+            data = os.pread(self._file(), most_bytes, self._start)
         is_rest = self._start + len(data) >= self.size
         if not is_rest and b"\n" not in data:
             data = self._first_line(data)
