@@ -72,7 +72,7 @@ class SegmentFile:
 
     def __init__(self, path: Path, descriptor: int, size: int) -> None:
         self._path = path
-        self._descriptor = descriptor
+        self._open_file = descriptor
         self._start = HEADER_BYTES
         self.size = size
         self.pending = 0
@@ -109,7 +109,7 @@ class SegmentFile:
 
     def _count_lines(self) -> int:
         lines, offset, last = 0, self._start, b"\n"
-        while chunk := os.pread(self._descriptor, _SCAN_BYTES, offset):
+        while chunk := os.pread(self._open_file, _SCAN_BYTES, offset):
             lines += chunk.count(b"\n")
             offset += len(chunk)
             last = chunk[-1:]
@@ -121,15 +121,15 @@ class SegmentFile:
         return self._path.parent
 
     def _file(self) -> int:
-        if self._descriptor < 0:
-            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
-        return self._descriptor
+        if self._open_file < 0:
+            self._open_file = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+        return self._open_file
 
     def park(self) -> None:
         """Close the file until it is needed again."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+        if self._open_file >= 0:
+            os.close(self._open_file)
+            self._open_file = -1
 
     def append(self, result: Result) -> None:
         """Add a result.
@@ -193,7 +193,7 @@ class SegmentFile:
 
     def duplicate(self) -> int:
         """A descriptor of the file for a slow operation, to be closed by the caller."""
-        return os.dup(self._descriptor) if self._descriptor >= 0 else os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+        return os.dup(self._open_file) if self._open_file >= 0 else os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
 
     def delete(self) -> None:
         self.close()
