@@ -266,6 +266,20 @@ async def test_what_is_refused_for_an_hour_while_all_else_is_taken_becomes_a_dea
         assert bench.admins.calls[-1] == ("a", [300])
 
 
+async def test_what_one_admin_refuses_waits_for_another_that_is_away(tmp_path: Path) -> None:
+    async with working(tmp_path, "a", "b") as bench:
+        bench.admins.answer = lambda admin, results: (refuse_five if admin == "a" else away)(admin, results)
+        await bench.put_and_settle(5)
+        for log_id in range(100, 170):
+            await bench.put_and_settle(log_id)
+            await bench.clock.advance(60)
+        assert bench.spool.pending == 1
+        bench.admins.answer = lambda admin, results: (refuse_five if admin == "a" else succeed)(admin, results)
+        await bench.clock.advance(31)
+        assert bench.spool.pending == 0
+        assert not (tmp_path / "dead-letters.jsonl").exists()
+
+
 @pytest.mark.parametrize("other", ["refuses too", "is away"])
 async def test_admins_that_take_nothing_for_a_day_make_no_dead_letter(tmp_path: Path, other: str) -> None:
     async with working(tmp_path, "a", "b") as bench:

@@ -201,6 +201,8 @@ def test_a_file_that_was_cut_is_read_anew(path: Path) -> None:
     assert read(path, MOST_BYTES, reader=reader)[2] == "x\n"
     path.write_bytes(b"one\ntwo\n")
     assert read(path, 2, reader=reader) == (2, 2, "two\n", True)
+    path.write_bytes(b"".join(b"%09d\n" % number for number in range(1, 600_001)))
+    assert read(path, 600_000, reader=reader)[2] == "000600000\n"
 
 
 @pytest.mark.parametrize("line", [b"\n", b"\x00" * 500 + b"\n", b"\x00" * 900_000 + b"\n", b"\xff" * 700_000 + b"\n"])

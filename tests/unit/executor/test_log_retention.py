@@ -92,6 +92,14 @@ def test_of_too_many_bytes_the_oldest_go(logs: Logs) -> None:
     assert logs.sweep(most_bytes=450).files == 0
 
 
+def test_what_open_runs_take_is_made_up_for_by_others(logs: Logs) -> None:
+    for log_id in range(4):
+        logs.put(log_id, days_ago=(4 - log_id) / 100, size=100)
+    logs.open = {0}
+    assert logs.sweep(most_bytes=250).left_bytes == 200
+    assert logs.left == [0, 3]
+
+
 def test_what_is_not_a_runs_log_is_left_alone(logs: Logs, tmp_path: Path) -> None:
     day = logs.put(1, 50).parent
     elsewhere = tmp_path / "elsewhere"
