@@ -14,6 +14,7 @@ from jobwheel.wire.dialects import (
     decode_callbacks,
     decode_log_query,
     encode_callbacks,
+    encode_callbacks_for_a_and_b,
     encode_log_query,
 )
 from jobwheel.wire.messages import (
@@ -97,6 +98,12 @@ def test_callback(dialect: Dialect) -> None:
     assert same(encode_callbacks(RESULTS, dialect), of(dialect, "callback.json"))
     batch = decode_callbacks(of(dialect, "callback.json"))
     assert (batch.results, batch.rejected) == (RESULTS, [])
+
+
+def test_a_callback_for_a_and_b_is_that_of_a_and_that_of_b_in_one() -> None:
+    both = [json.loads(of(dialect, "callback.json")) for dialect in (Dialect.A, Dialect.B)]
+    merged = [{**older, **newer} for older, newer in zip(*both, strict=True)]
+    assert same(encode_callbacks_for_a_and_b(RESULTS), json.dumps(merged).encode())
 
 
 @every_dialect

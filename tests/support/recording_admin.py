@@ -121,8 +121,12 @@ class RecordingAdmin:
 
     @property
     def results(self) -> list[dict[str, Any]]:
-        """The results of all callbacks, repeats included, in the order they came."""
-        return [item for recorded in self.of("callback") for item in recorded.body]
+        """The results of all callbacks, repeats included, in the order they came, as dialect B has them."""
+        return [
+            {name: value for name, value in item.items() if name != "executeResult"}
+            for recorded in self.of("callback")
+            for item in recorded.body
+        ]
 
     def result_of(self, log_id: int) -> dict[str, Any]:
         """Wait for the result of a run."""

@@ -10,6 +10,7 @@ from jobwheel.executor.errors import (
     StorageError,
 )
 from jobwheel.executor.executor import Executor
+from jobwheel.executor.log_handler import JobLogHandler
 from jobwheel.executor.settings import ExecutorSettings
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "ExecutorSettings",
     "HandlerError",
     "JobContext",
+    "JobLogHandler",
     "NotInJobError",
     "NotStartedError",
     "SettingError",

@@ -5,10 +5,10 @@ import socket
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from jobwheel.executor.settings import ExecutorSettings, is_loopback
+from jobwheel.executor.interfaces import address_in
+from jobwheel.executor.settings import WILDCARDS, ExecutorSettings, is_loopback
 
 _LOOPBACK = "127.0.0.1"
-_WILDCARDS = frozenset({"0.0.0.0", "::", "*"})  # noqa: S104 - recognised, not bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,21 +21,27 @@ class RegisteredAddress:
 
 
 def choose_address(settings: ExecutorSettings, port: int) -> RegisteredAddress:
-    """The address to register: the setting `address`, else `ip`, else what the machine's network says.
+    """The address to register: the setting `address`, else `ip`, else `network`, else what the machine's network says.
 
     May look up the admins' names, so call it off the event loop.
 
     Args:
         settings: the executor's.
         port: where its server listens.
+
+    Raises:
+        SettingError: the machine has no address in the setting `network`.
     """
     if settings.address is not None:
         return RegisteredAddress(settings.address, "setting address")
     if settings.ip is not None:
         return RegisteredAddress(_url(settings, settings.ip, port), "setting ip")
+    if settings.network:
+        address = address_in(settings.network, ipv6=settings.host == "::")
+        return RegisteredAddress(_url(settings, address, port), "setting network")
     if is_loopback(settings.host):
         return RegisteredAddress(_url(settings, settings.host, port), "host is loopback", _loopback_warning(settings))
-    if settings.host not in _WILDCARDS:
+    if settings.host not in WILDCARDS:
         return RegisteredAddress(_url(settings, settings.host, port), "setting host")
     return _towards_admin(settings, port)
 

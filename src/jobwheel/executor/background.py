@@ -9,10 +9,14 @@ from types import FrameType
 from typing import Any, Final, Self
 
 from jobwheel.executor.runtime import ExecutorRuntime
+from jobwheel.executor.turn import Turn
+from jobwheel.kernel.backoff import Backoff
+from jobwheel.kernel.errors import JobwheelError
 from jobwheel.kernel.logging import get_logger
 
 log = get_logger(__name__)
 
+_TAKE_OVER: Final = Backoff(first_s=1.0, most_s=30.0)
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -27,11 +31,19 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 class ExecutorThread:
-    """The thread of an executor's event loop."""
+    """The thread of an executor's event loop.
 
-    def __init__(self, runtime: ExecutorRuntime) -> None:
+    Args:
+        make_runtime: makes the runtime; again after a take-over that failed.
+        turn: what the process needs to serve.
+    """
+
+    def __init__(self, make_runtime: Callable[[], ExecutorRuntime], turn: Turn) -> None:
         self._thread = threading.Thread(target=self._run, name="jobwheel-executor", daemon=True)
-        self.runtime = runtime
+        self._make_runtime = make_runtime
+        self._turn = turn
+        self.runtime = make_runtime()
+        self.stands_by = False
         self._ready = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
@@ -43,7 +55,7 @@ class ExecutorThread:
         return self._thread.is_alive()
 
     def start_and_wait(self) -> None:
-        """Start, and return once the runtime has started. Raises what kept it from starting."""
+        """Start, and return once the runtime has started, or stands by. Raises what kept it from starting."""
         self._thread.start()
         self._ready.wait()
         if self._error is not None:
@@ -81,10 +93,40 @@ class ExecutorThread:
     async def _main(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
-        await self.runtime.start()
+        try:
+            if await self._started(self._stop):
+                await self._stop.wait()
+                await self.runtime.stop()
+        finally:
+            self._turn.release()
+
+    async def _started(self, stop: asyncio.Event) -> bool:
+        """Start the runtime, when it is this process's turn; False: it was stopped before."""
+        if self._turn.take():
+            await self.runtime.start()
+            self._ready.set()
+            return True
+        self.stands_by = True
         self._ready.set()
-        await self._stop.wait()
-        await self.runtime.stop()
+        if not await self._turn.wait(stop) or not await self._take_over(stop):
+            return False
+        self.stands_by = False
+        return True
+
+    async def _take_over(self, stop: asyncio.Event) -> bool:
+        """Start until it succeeds: nobody waits for an error any more, and the process before may have left a rest."""
+        failures = 0
+        while not stop.is_set():
+            try:
+                await self.runtime.start()
+            except JobwheelError as error:
+                failures += 1
+                log.warning("executor.cannot_take_over", error=error.message, failures=failures)
+                self.runtime = self._make_runtime()
+                await self.runtime.clock.wait(_TAKE_OVER.delay_s(failures), stop)
+            else:
+                return True
+        return False
 
 
 class SignalWait:

@@ -1,8 +1,10 @@
 """Takes results from the spool to an admin."""
 
 import asyncio
+import re
 from typing import Final, Protocol
 
+from jobwheel.executor.dead_letters import DeadLetters, Refusals
 from jobwheel.executor.errors import AdminRefusedError
 from jobwheel.executor.ledger import RunKey, RunLedger
 from jobwheel.executor.spool import Spool
@@ -22,6 +24,9 @@ _ADOPT_S: Final = 60.0
 _SYNC_S: Final = 0.1
 _ROUNDS_AT_STOP: Final = 3
 _MOST_SINGLED_OUT: Final = 3
+_SLOW_S: Final = 1.0
+# How admins of ours name a bad item in a reply that is a success.
+_BAD_ITEM: Final = re.compile(r"item (\d+): ([^;]+)")
 
 
 class ResultReceiver(Protocol):
@@ -39,10 +44,11 @@ class ResultReceiver(Protocol):
 class CallbackSender(Service):
     """Sends the oldest results in a batch to the first admin that answers success; only then are they deleted.
 
-    The admin that answered last is asked first. A batch that none took is tried again after a back-off, and is made
-    smaller: a slow admin gets less at once, and one result that an admin chokes on is found. Such a one goes to the
-    end of the spool, so that the others do not wait for it; it is never given up. A result that an admin names as bad
-    in an answer that is a success is done with.
+    The admin that answered last is asked first, unless it took more than a second: then the others are. A batch that
+    none took is tried again after a back-off, and is made smaller: a slow admin gets less at once, and one result that
+    an admin chokes on is found. Such a one goes to the end of the spool, so that the others do not wait for it. A
+    result that an admin names as bad in an answer that is a success, or that is hopeless (see `Refusals`), becomes a
+    dead letter.
     """
 
     def __init__(
@@ -51,6 +57,7 @@ class CallbackSender(Service):
         ledger: RunLedger,
         admin: ResultReceiver,
         admins: tuple[str, ...],
+        letters: DeadLetters,
         clock: Clock,
         backoff: Backoff | None = None,
     ) -> None:
@@ -59,6 +66,8 @@ class CallbackSender(Service):
         self._ledger = ledger
         self._admin = admin
         self._admins = list(admins)
+        self._letters = letters
+        self._refusals = Refusals(clock)
         self._backoff = backoff or Backoff(first_s=0.2, most_s=30.0, jitter=0.2)
         self._some = asyncio.Event()
         self._unsynced = asyncio.Event()
@@ -134,8 +143,10 @@ class CallbackSender(Service):
 
     async def _delivered(self, batch: SpoolBatch) -> bool:
         """Try each admin in turn. True once one has the batch."""
-        refused, uncertain = False, False
+        refusals: list[AdminRefusedError] = []
+        uncertain = False
         for admin in list(self._admins):
+            began_s = self.clock.monotonic()
             try:
                 envelope = await self._admin.callback(admin, batch.results)
             except UnreachableError as error:
@@ -144,13 +155,27 @@ class CallbackSender(Service):
                 uncertain = True
                 self._report_failure(admin, error)
             except AdminRefusedError as error:
-                refused = refused or error.readable
+                refusals += [error] if error.readable else []
                 self._report_failure(admin, error)
             else:
                 self._succeeded(admin, batch, envelope.msg)
+                self._reorder(admin, slow=self.clock.monotonic() - began_s > _SLOW_S)
                 return True
-        self._make_smaller(batch, refused=refused, uncertain=uncertain)
+        if self._is_hopeless(batch, refusals):
+            return True
+        self._make_smaller(batch, refused=bool(refusals), uncertain=uncertain)
         return False
+
+    def _is_hopeless(self, batch: SpoolBatch, refusals: list[AdminRefusedError]) -> bool:
+        if len(batch.results) != 1 or len(refusals) < len(self._admins):
+            return False
+        (result,) = batch.results
+        key = (result.log_id, result.log_date_time)
+        if not self._refusals.is_hopeless(key):
+            return False
+        self._put_back.discard(key)
+        self._letters.add(result, refusals[-1].url, refusals[-1].reason)
+        return True
 
     def _succeeded(self, admin: str, batch: SpoolBatch, message: str | None) -> None:
         if self._failures:
@@ -158,11 +183,21 @@ class CallbackSender(Service):
         self._failures = 0
         self._put_back.clear()
         self._most = min(MOST_PER_BATCH, self._most * 2)
-        if self._admins[0] != admin:
-            self._admins.remove(admin)
-            self._admins.insert(0, admin)
-        if message and len(batch.results) and message.lower() != "success":
+        self._refusals.accepted([(result.log_id, result.log_date_time) for result in batch.results])
+        if not message or message.lower() == "success":
+            return
+        named = {int(number): reason for number, reason in _BAD_ITEM.findall(message)}
+        for number, result in enumerate(batch.results):
+            if number in named:
+                self._letters.add(result, admin, named[number])
+        if not named:
             log.warning("callback.answered_with_message", admin=admin, results=len(batch.results), message=message)
+
+    def _reorder(self, admin: str, *, slow: bool) -> None:
+        """Ask this one first the next time, or last if it was slow."""
+        if self._admins[0] != admin or slow:
+            self._admins.remove(admin)
+            self._admins.insert(len(self._admins) if slow else 0, admin)
 
     def _report_failure(self, admin: str, error: Exception) -> None:
         report = log.warning if self._failures == 0 else log.debug

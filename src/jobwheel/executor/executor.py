@@ -14,6 +14,7 @@ from jobwheel.executor.handlers import HandlerFunction, HandlerTable
 from jobwheel.executor.runtime import ExecutorRuntime
 from jobwheel.executor.server import ExecutorApp
 from jobwheel.executor.settings import ExecutorSettings, resolve
+from jobwheel.executor.turn import Turn
 from jobwheel.kernel.clock import Clock, SystemClock
 from jobwheel.kernel.logging import configure, get_logger
 from jobwheel.wire.batch import BATCH_PATH
@@ -41,9 +42,10 @@ class Executor:
         host: what to listen on. Without a token only loopback is allowed.
         port: where to listen; 0 or less: the next free port from 9999 up.
         log_path: the folder of run logs and of results that wait for an admin.
-        dialect: what the admins speak: A (2.2), B (2.3 to 3.4), C (3.5 and later). Jobwheel's speak all of them.
-        options: the rest of `ExecutorSettings`: `heartbeat_s`, `queue_limit`, `timeout_s`, `stop_deadline_s`,
-            `idle_s`, `embedded_server`, `enabled`, `tls_certificate`, `tls_key`, `ca_file`.
+        dialect: what the admins speak: A (XXL-JOB 2.2), B (2.3 to 3.4), C (3.5 and later); `auto`: learnt from each.
+        options: the rest of `ExecutorSettings`: `access_token_file`, `network`, `log_retention_days`, `log_limit_mb`,
+            `heartbeat_s`, `queue_limit`, `timeout_s`, `stop_deadline_s`, `idle_s`, `embedded_server`, `enabled`,
+            `tls_certificate`, `tls_key`, `ca_file`.
 
     Raises:
         SettingError: a setting cannot work; names it and what is valid.
@@ -122,6 +124,12 @@ class Executor:
         return thread is not None and thread.alive
 
     @property
+    def stands_by(self) -> bool:
+        """Whether it waits to serve, since another process of the application does, on the same port and log path."""
+        thread = self._thread
+        return thread is not None and thread.alive and thread.stands_by
+
+    @property
     def instance(self) -> str:
         """The id of this start.
 
@@ -156,8 +164,11 @@ class Executor:
             raise NotStartedError(what)
         return self._thread.runtime
 
+    def _make_runtime(self) -> ExecutorRuntime:
+        return ExecutorRuntime(self.settings, self._handlers, self._app, self._clock)
+
     async def start(self) -> None:
-        """Start; returns when requests are answered. Again: nothing.
+        """Start; returns when requests are answered, or when it stands by. Again: nothing.
 
         Raises:
             BindError: the port is taken.
@@ -177,8 +188,7 @@ class Executor:
             if not self.settings.enabled:
                 log.info("executor.disabled", setting="enabled")
                 return
-            runtime = ExecutorRuntime(self.settings, self._handlers, self._app, self._clock)
-            thread = ExecutorThread(runtime)
+            thread = ExecutorThread(self._make_runtime, Turn(self.settings, self._clock))
             thread.start_and_wait()
             self._thread = thread
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from jobwheel.executor.run_log import RunLog
 
 _FORMATTER = logging.Formatter()
+_TRACEBACK = "Traceback (most recent call last):"
 
 
 class RunLogger(logging.Logger):
@@ -51,10 +52,7 @@ class RunLogHandler(logging.Handler):
         return kept
 
     def emit(self, record: logging.LogRecord) -> None:
-        run_log = None if getattr(record, "jobwheel_written", False) else self._current()
-        if run_log is not None:
-            run_log.write(record.levelname, render(record))
-            record.jobwheel_written = True
+        take_record(record, self._current())
         # An application that set up no logging still sees its warnings on standard error, as without this handler.
         last_resort = logging.lastResort
         if last_resort and record.levelno >= last_resort.level and not self._others_see(record):
@@ -99,14 +97,22 @@ class LogCapture:
             self._level = None
 
 
+def take_record(record: logging.LogRecord, run_log: RunLog | None) -> None:
+    """Write the record to the log, once however many handlers see it; None: outside a run."""
+    if run_log is not None and not getattr(record, "jobwheel_written", False):
+        run_log.write(record.levelname, render(record))
+        record.jobwheel_written = True
+
+
 def render(record: logging.LogRecord) -> str:
     """The text of a record, with its traceback. Arguments that do not fit the message are shown beside it."""
     try:
         text = record.getMessage()
     except Exception as error:  # noqa: BLE001 - a bad log call must not fail the run, whatever its arguments raise
         text = f"{record.msg} (its arguments do not fit: {type(error).__name__})"
-    if record.exc_info and record.exc_info[1] is not None:
+    # Loguru's messages have it already.
+    if record.exc_info and record.exc_info[1] is not None and _TRACEBACK not in text:
         text = f"{text}\n{_FORMATTER.formatException(record.exc_info)}"
     if record.stack_info:
         text = f"{text}\n{record.stack_info}"
-    return text
+    return text.rstrip("\n")

@@ -2,42 +2,36 @@
 
 import os
 import threading
+from bisect import bisect_right
 from collections import OrderedDict
-from dataclasses import dataclass
 from typing import Final
 
+from jobwheel.executor.log_index import LineIndex
+from jobwheel.wire.codec import encode
 from jobwheel.wire.messages import LogPage
 
 MOST_LINES: Final = 1000
 MOST_BYTES: Final = 1024 * 1024
-_CHUNK_BYTES: Final = 1024 * 1024
-_MOST_POSITIONS: Final = 256
+_MOST_FILES: Final = 256
 _CUT_MARK: Final = " … (the line is longer and was cut here)"
 
 
-@dataclass(frozen=True, slots=True)
-class _Position:
-    """Where in a file a line begins."""
-
-    line: int
-    offset: int
-    inode: int
-
-
 class RunLogReader:
-    """Reads pages, and remembers where the last page of a file ended, so that who reads on does not begin anew.
+    """Reads pages, and remembers of the files read last where their lines begin.
 
-    Safe to use from any thread; a big file is read in pieces, never whole.
+    The first look far into a big file that nobody has read yet costs one scan of what lies before it; from then on any
+    line that was passed is found at once. Safe to use from any thread; a big file is read in pieces, never whole.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._positions: OrderedDict[str, _Position] = OrderedDict()
+        self._indexes: OrderedDict[str, LineIndex] = OrderedDict()
 
     def read(self, path: str, from_line: int, *, over: bool) -> LogPage:
         """The lines from `from_line` (counted from 1) on: at most 1,000 lines and 1 MiB, at least one line if any.
 
-        Bytes that are not UTF-8 become U+FFFD.
+        The bytes are counted as the reply carries them: a control character takes six. Bytes that are not UTF-8 become
+        U+FFFD.
 
         Args:
             path: the file.
@@ -49,93 +43,80 @@ class RunLogReader:
         """
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            inode = os.fstat(descriptor).st_ino
-            start = self._seek(descriptor, self._nearest(path, from_line, inode), from_line)
-            if start.line < from_line:
+            index = self._index(path, os.fstat(descriptor))
+            start = index.seek(descriptor, from_line)
+            if start is None:
                 return LogPage(from_line, from_line - 1, "", over)
-            page = _Page(descriptor, start.offset, over=over)
+            page = _Page(os.pread(descriptor, MOST_BYTES, start), over=over)
+            if page.begins_long_line:
+                ended = index.seek(descriptor, from_line + 1) is not None
+                page.add_long_line(ended=ended, over=over)
         finally:
             os.close(descriptor)
-        self._remember(path, _Position(from_line + len(page.lines), page.end, inode))
         return LogPage(from_line, from_line - 1 + len(page.lines), "".join(page.lines), over and page.at_end)
 
-    def _nearest(self, path: str, from_line: int, inode: int) -> _Position:
+    def _index(self, path: str, status: os.stat_result) -> LineIndex:
         with self._lock:
-            known = self._positions.get(path)
-        if known is not None and known.inode == inode and known.line <= from_line:
-            return known
-        return _Position(1, 0, inode)
-
-    def _remember(self, path: str, position: _Position) -> None:
-        with self._lock:
-            self._positions[path] = position
-            self._positions.move_to_end(path)
-            if len(self._positions) > _MOST_POSITIONS:
-                self._positions.popitem(last=False)
-
-    def _seek(self, descriptor: int, start: _Position, line: int) -> _Position:
-        """Go on from `start` to where `line` begins; an earlier line if the file ends before it."""
-        at, offset = start.line, start.offset
-        while at < line:
-            chunk = os.pread(descriptor, _CHUNK_BYTES, offset)
-            if not chunk:
-                break
-            breaks = chunk.count(b"\n")
-            if at + breaks < line:
-                at += breaks
-                offset += len(chunk)
-            else:
-                for _ in range(line - at):
-                    skipped = chunk.index(b"\n") + 1
-                    chunk = chunk[skipped:]
-                    offset += skipped
-                at = line
-        return _Position(at, offset, start.inode)
+            index = self._indexes.get(path)
+            if index is None or index.inode != status.st_ino or index.covered > status.st_size:
+                index = self._indexes[path] = LineIndex(status.st_ino)
+            self._indexes.move_to_end(path)
+            if len(self._indexes) > _MOST_FILES:
+                self._indexes.popitem(last=False)
+            return index
 
 
 class _Page:
-    """The lines of one reply, decoded, each with its line break."""
+    """The lines of one reply, decoded, each with its line break.
 
-    def __init__(self, descriptor: int, offset: int, *, over: bool) -> None:
+    Args:
+        data: what the file holds from the page's beginning on, `MOST_BYTES` unless it ends before.
+        over: nothing will be written any more.
+    """
+
+    def __init__(self, data: bytes, *, over: bool) -> None:
         self.lines: list[str] = []
-        self.end = offset
-        self.at_end = False
-        data = os.pread(descriptor, MOST_BYTES, offset)
-        whole = data.split(b"\n")
+        self._room = MOST_BYTES
+        self._data = data
+        whole = data.split(b"\n", MOST_LINES)
         rest = whole.pop()
-        for line in whole[:MOST_LINES]:
-            self._add(line, len(line) + 1)
-        if len(whole) > MOST_LINES:
-            return
-        if len(data) == MOST_BYTES and whole:
-            return  # the rest may go on beyond what was read: the next page begins with it
-        if len(data) == MOST_BYTES:
-            self._add_long(descriptor, rest, over=over)
-        else:
-            self.at_end = True
-            if rest and over:
-                self._add(rest, len(rest))
+        # A page that is full has its rest behind it: of more lines, or of one that goes on beyond what was read.
+        self.at_end = len(data) < MOST_BYTES and not (rest and len(whole) == MOST_LINES)
+        self.begins_long_line = not whole and len(data) == MOST_BYTES
+        if self.at_end and rest and over:
+            whole.append(rest)
+        for line in whole:
+            if not self._add(line.decode(errors="replace")):
+                self.at_end = False
+                break
 
-    def _add(self, line: bytes, length: int) -> None:
-        self.lines.append(line.decode(errors="replace") + "\n")
-        self.end += length
+    def _add(self, text: str) -> bool:
+        """Add a line if there is room for it; the first one is cut to what there is room for."""
+        size = _size(text)
+        if size > self._room:
+            if self.lines:
+                return False
+            text, size = _fitting(text, self._room) + _CUT_MARK, self._room
+        self._room -= size
+        self.lines.append(text + "\n")
+        return True
 
-    def _add_long(self, descriptor: int, head: bytes, *, over: bool) -> None:
-        """Add a line of more than a page, cut."""
-        length = len(head)
-        while chunk := os.pread(descriptor, _CHUNK_BYTES, self.end + length):
-            found = chunk.find(b"\n")
-            if found >= 0:
-                self._add_cut(head, length + found + 1)
-                return
-            length += len(chunk)
-        self.at_end = True
-        if over:
-            self._add_cut(head, length)
+    def add_long_line(self, *, ended: bool, over: bool) -> None:
+        """Add a line of more than a page, cut; nothing of it if it may still grow."""
+        self.at_end = not ended
+        if ended or over:
+            self.lines.append(_fitting(self._data.decode(errors="replace"), MOST_BYTES) + _CUT_MARK + "\n")
 
-    def _add_cut(self, head: bytes, length: int) -> None:
-        self.lines.append(head.decode(errors="replace") + _CUT_MARK + "\n")
-        self.end += length
+
+def _size(text: str) -> int:
+    """How many bytes a text takes in a reply, without its quotes."""
+    return len(encode(text)) - 2
+
+
+def _fitting(text: str, most_bytes: int) -> str:
+    if _size(text) <= most_bytes:
+        return text
+    return text[: bisect_right(range(len(text)), most_bytes, key=lambda length: _size(text[:length])) - 1]
 
 
 def missing_page(from_line: int, log_id: int) -> LogPage:

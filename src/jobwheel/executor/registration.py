@@ -16,6 +16,7 @@ from jobwheel.wire.messages import WRONG_TOKEN_MESSAGE, Envelope, Features
 
 log = get_logger(__name__)
 
+_MOST_REASONS: Final = 5
 _RETRY: Final = Backoff(first_s=1.0, most_s=30.0, jitter=0.2)
 
 
@@ -121,28 +122,30 @@ class _AdminState:
         self.silent.set()
         self._reached = False
         self.failures = 0
-        self._reason: str | None = None
+        self._told: set[str] = set()
 
     def succeeded(self, address: str) -> None:
         if not self.registered:
             log.info("executor.regained" if self._reached else "executor.registered", admin=self.root, address=address)
         self.registered = self._reached = True
         self.failures = 0
-        self._reason = None
+        self._told.clear()
 
     def failed(self, reason: str) -> None:
-        if self.registered:
-            log.warning("executor.registration_lost", admin=self.root, reason=reason)
-        elif reason != self._reason:
-            log.error("executor.not_registered", admin=self.root, reason=reason)
+        # Reasons may take turns, or hold a number that is another each time: each is told once, and a few of them.
+        if reason not in self._told and len(self._told) < _MOST_REASONS:
+            if self.registered:
+                log.warning("executor.registration_lost", admin=self.root, reason=reason)
+            else:
+                log.error("executor.not_registered", admin=self.root, reason=reason)
+            self._told.add(reason)
         self.registered = False
         self.failures += 1
-        self._reason = reason
 
 
 def _advice(error: AdminRefusedError) -> str:
-    if error.readable and WRONG_TOKEN_MESSAGE.rstrip(".") in error.reason:
-        return "; compare access_token with the admin's"
+    if error.readable and (WRONG_TOKEN_MESSAGE.rstrip(".") in error.reason or "accessToken" in error.reason):
+        return "; compare access_token with the admin's (of XXL-JOB 3.5 and later: with the group's)"
     if error.readable:
         return "; does the admin have a group of this app name?"
     return ""

@@ -13,10 +13,11 @@ from jobwheel.kernel.logging import get_logger
 
 log = get_logger(__name__)
 
-_DAY_MS: Final = 86_400_000
+DAY_MS: Final = 86_400_000
 _MOST_EPOCH_MS: Final = 253_402_214_400_000  # 9999-12-31, so that the neighbouring days exist too
 _FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
 _MODE: Final = 0o640
+_OPEN_TRIES: Final = 3
 
 
 class RunLogFolder:
@@ -33,7 +34,7 @@ class RunLogFolder:
             log_id: the run.
             log_date_time: its trigger time, epoch milliseconds.
         """
-        return f"{self._root}/{_day(log_date_time)}/{log_id}.log"
+        return f"{self._root}/{day_of(log_date_time)}/{log_id}.log"
 
     def create(self, log_id: int, log_date_time: int) -> "RunLog":
         """Make the file; one that is there is gone on with.
@@ -55,7 +56,7 @@ class RunLogFolder:
         return None
 
     def _candidates(self, log_id: int, log_date_time: int) -> Iterator[str]:
-        for shift in (0, -_DAY_MS, _DAY_MS):
+        for shift in (0, -DAY_MS, DAY_MS):
             yield self.path(log_id, log_date_time + shift)
 
 
@@ -65,14 +66,17 @@ def is_storable(log_date_time: int) -> bool:
 
 
 def _open(path: str) -> int:
-    try:
-        return os.open(path, _FLAGS, _MODE)
-    except FileNotFoundError:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-        return os.open(path, _FLAGS, _MODE)
+    for _ in range(_OPEN_TRIES):
+        try:
+            return os.open(path, _FLAGS, _MODE)
+        except FileNotFoundError:
+            # Again if need be: an old day's folder that is empty may be removed in between.
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+    return os.open(path, _FLAGS, _MODE)
 
 
-def _day(epoch_ms: int) -> str:
+def day_of(epoch_ms: int) -> str:
+    """The day of an instant in the host's zone, as `yyyy-MM-dd`."""
     # Not strftime: it is several times slower, and this is on the way of every run.
     local = time.localtime(epoch_ms // 1000)
     return f"{local.tm_year:04d}-{local.tm_mon:02d}-{local.tm_mday:02d}"

@@ -9,12 +9,14 @@ from jobwheel.executor.address import RegisteredAddress, choose_address
 from jobwheel.executor.admin_client import AdminClient
 from jobwheel.executor.callbacks import CallbackSender
 from jobwheel.executor.context import current_run_log
+from jobwheel.executor.dead_letters import DeadLetters
 from jobwheel.executor.errors import StorageError
 from jobwheel.executor.execution import JobRunner
 from jobwheel.executor.gate import RunGate
 from jobwheel.executor.handlers import HandlerTable
 from jobwheel.executor.ledger import RunLedger
 from jobwheel.executor.log_capture import LogCapture
+from jobwheel.executor.log_retention import LogCleaner, Retention
 from jobwheel.executor.registration import Registration
 from jobwheel.executor.routes import ExecutorRoutes
 from jobwheel.executor.run_log import RunLogFolder
@@ -56,9 +58,12 @@ class ExecutorRuntime(Service):
         self._pool = WorkerPool(self._runner.run_one, clock, settings.queue_limit, settings.idle_s)
         self._gate = RunGate(self.instance, handlers, self._ledger, self._folder, self._pool)
         self._capture = LogCapture(current_run_log)
+        retention = Retention(settings.log_retention_days, settings.log_limit_mb * 1024 * 1024)
+        self._cleaner = LogCleaner(str(self._log_path), retention, self._ledger.is_open, clock)
         self._client = WireClient(clock, connect_timeout_s=settings.timeout_s, ssl_context=client_context(settings))
         self._admin = AdminClient(settings, self._client)
-        self._sender = CallbackSender(self._spool, self._ledger, self._admin, settings.admins, clock)
+        letters = DeadLetters(self._log_path / "dead-letters.jsonl", clock)
+        self._sender = CallbackSender(self._spool, self._ledger, self._admin, settings.admins, letters, clock)
         self._server: HttpServer | None = None
         self._registration: Registration | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -86,6 +91,7 @@ class ExecutorRuntime(Service):
         self._spool.open()
         self._spool.on_put = self._notify
         self._capture.install()
+        await self._cleaner.start()
         await self._client.start()
         if self._settings.admins:
             await self._sender.start()
@@ -142,6 +148,7 @@ class ExecutorRuntime(Service):
         if self._server is not None:
             await self._server.stop()
         await self._client.stop()
+        await self._cleaner.stop()
         self._spool.on_put = _nothing
         self._spool.close()
         self._capture.remove()

@@ -2,12 +2,14 @@
 
 import ipaddress
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from jobwheel.executor.access_tokens import parse_tokens, read_tokens
 from jobwheel.executor.errors import SettingError
+from jobwheel.executor.interfaces import parse_networks
 from jobwheel.kernel.logging import get_logger
 from jobwheel.kernel.secret import Secret
 from jobwheel.wire.messages import Dialect
@@ -16,9 +18,9 @@ log = get_logger(__name__)
 
 PREFIX: Final = "JOBWHEEL_EXECUTOR_"
 
+WILDCARDS: Final = frozenset({"0.0.0.0", "::", "*"})  # noqa: S104 - recognised, not bound
 _TRUE = frozenset({"true", "1", "yes", "on"})
 _FALSE = frozenset({"false", "0", "no", "off"})
-_WEAK_TOKENS = frozenset({"default_token", "123456"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +28,8 @@ class ExecutorSettings:
     """Everything that can be set.
 
     `admins` are the roots of the admins without a slash at the end. `access_tokens` are all accepted, the first is the
-    one that is sent. A `port` of 0 or less means the next free one from 9999 up. Names that end in `_s` are seconds.
+    one that is sent. A `port` of 0 or less means the next free one from 9999 up. Names that end in `_s` are seconds, in
+    `_mb` mebibytes; 0 days or mebibytes of logs are no limit. Without a `dialect` it is learnt from each admin.
     Without an app name or an admin nothing is registered. With a certificate and its key the server speaks https;
     `ca_file` holds the authorities that vouch for admins, if the system's do not.
     """
@@ -34,12 +37,16 @@ class ExecutorSettings:
     app_name: str = ""
     admins: tuple[str, ...] = ()
     access_tokens: tuple[Secret, ...] = ()
+    access_token_file: Path | None = None
     address: str | None = None
     ip: str | None = None
+    network: tuple[str, ...] = ()
     host: str = "127.0.0.1"
     port: int = 9999
     log_path: Path = Path()
-    dialect: Dialect = Dialect.B
+    log_retention_days: int = 30
+    log_limit_mb: int = 0
+    dialect: Dialect | None = None
     heartbeat_s: float = 30.0
     queue_limit: int = 1000
     timeout_s: float = 3.0
@@ -76,7 +83,7 @@ def resolve(arguments: Mapping[str, object], environ: Mapping[str, str]) -> Exec
         if value is not None:
             values[target] = parse(source, value)
     _warn_of_unknown(environ)
-    return _checked(_with_log_path(ExecutorSettings(**values)))
+    return _checked(_with_log_path(_with_token_file(ExecutorSettings(**values))))
 
 
 def _from_environment(variable: str, environ: Mapping[str, str]) -> str | None:
@@ -98,9 +105,16 @@ def _warn_of_unknown(environ: Mapping[str, str]) -> None:
 def _with_log_path(settings: ExecutorSettings) -> ExecutorSettings:
     if settings.log_path != Path():
         return settings
-    default = Path(".jobwheel") / "executor" / (settings.app_name or "unnamed")
-    known = {item.name: getattr(settings, item.name) for item in fields(settings)}
-    return ExecutorSettings(**{**known, "log_path": default})
+    return replace(settings, log_path=Path(".jobwheel") / "executor" / (settings.app_name or "unnamed"))
+
+
+def _with_token_file(settings: ExecutorSettings) -> ExecutorSettings:
+    path = settings.access_token_file
+    if path is None:
+        return settings
+    if settings.access_tokens:
+        raise SettingError("access_token_file", path, "left out when access_token is set")
+    return replace(settings, access_tokens=read_tokens("access_token_file", path))
 
 
 def _checked(settings: ExecutorSettings) -> ExecutorSettings:
@@ -108,6 +122,8 @@ def _checked(settings: ExecutorSettings) -> ExecutorSettings:
         raise SettingError("access_token", "", f"set when host is {settings.host}: without it only loopback is served")
     if settings.registers and not settings.embedded_server and settings.address is None:
         raise SettingError("address", None, "set when embedded_server is off: nobody else knows where the app listens")
+    if settings.network and settings.host not in WILDCARDS:
+        raise SettingError("network", ",".join(settings.network), f"left out when host is {settings.host}")
     for given, missing in (("tls_certificate", "tls_key"), ("tls_key", "tls_certificate")):
         if getattr(settings, given) and not getattr(settings, missing):
             raise SettingError(missing, None, f"set when {given} is")
@@ -166,21 +182,6 @@ def _url(setting: str, value: object) -> str:
     return f"{parts.scheme}://{parts.netloc}/{path}" + ("/" if path and parts.path.endswith("/") else "")
 
 
-def _tokens(setting: str, value: object) -> tuple[Secret, ...]:
-    parts = value.split(",") if isinstance(value, str) else value
-    if not isinstance(parts, Sequence):
-        raise SettingError(setting, "***", "a text or a list of texts")
-    tokens = []
-    for part in parts:
-        if not isinstance(part, str) or any(ord(character) < 33 or ord(character) > 126 for character in part.strip()):
-            raise SettingError(setting, "***", "made of visible ASCII characters")
-        if part.strip() in _WEAK_TOKENS:
-            log.warning("executor.weak_token", setting=setting, advice="choose a long random one")
-        if part.strip():
-            tokens.append(Secret(part.strip()))
-    return tuple(tokens)
-
-
 def _ip(setting: str, value: object) -> str | None:
     text = _text(setting, value).strip("[]")
     if any(character.isspace() or character in "/@?#" for character in text):
@@ -234,11 +235,14 @@ def _flag(setting: str, value: object) -> bool:
     return text in _TRUE
 
 
-def _dialect(setting: str, value: object) -> Dialect:
+def _dialect(setting: str, value: object) -> Dialect | None:
+    text = str(value).strip().upper()
+    if text == "AUTO":
+        return None
     try:
-        return Dialect(str(value).strip().upper())
+        return Dialect(text)
     except ValueError as error:
-        raise SettingError(setting, value, "one of A (2.2), B (2.3 to 3.4), C (3.5 and later)") from error
+        raise SettingError(setting, value, "auto, or one of A (2.2), B (2.3 to 3.4), C (3.5 and later)") from error
 
 
 def _path(setting: str, value: object) -> Path:
@@ -257,12 +261,16 @@ def _file(setting: str, value: object) -> Path:
 _PARSERS: Final[Mapping[str, tuple[str, Callable[[str, object], Any]]]] = {
     "app_name": ("app_name", _app_name),
     "admin": ("admins", _admins),
-    "access_token": ("access_tokens", _tokens),
+    "access_token": ("access_tokens", parse_tokens),
+    "access_token_file": ("access_token_file", _file),
     "address": ("address", _address),
     "ip": ("ip", _ip),
+    "network": ("network", parse_networks),
     "host": ("host", _host),
     "port": ("port", _whole(-65535, 65535)),
     "log_path": ("log_path", _path),
+    "log_retention_days": ("log_retention_days", _whole(0, 36_500)),
+    "log_limit_mb": ("log_limit_mb", _whole(0, 1_000_000_000)),
     "dialect": ("dialect", _dialect),
     "heartbeat_s": ("heartbeat_s", _seconds(0.01, 80)),
     "queue_limit": ("queue_limit", _whole(1, 1_000_000)),

@@ -43,6 +43,7 @@ class Spool:
         self._segments: deque[Segment] = deque()
         self._active: SegmentFile | None = None
         self._memory: MemorySegment | None = None
+        self._unsynced: list[SegmentFile] = []
         self._locks: dict[Path, int] = {}
         self._made = 0
         self._closed = False
@@ -122,6 +123,9 @@ class Spool:
             self._made += 1
             active = SegmentFile.create(self._folder / f"{self._made:08d}.spool")
             # Only then, so that a disk that refuses changes nothing here.
+            if self._active is not None:
+                self._active.park()
+                self._unsynced.append(self._active)
             self._active = active
             self._segments.append(active)
         return self._active
@@ -157,14 +161,23 @@ class Spool:
     def sync(self) -> None:
         """Make everything put so far safe from a crash of the machine. Slow: call it off the event loop."""
         with self._lock:
-            active = self._active
-            descriptor = active.duplicate() if active is not None and active.pending else -1
-        if descriptor >= 0:
-            try:
+            segments = [*self._unsynced, *([self._active] if self._active is not None else [])]
+            self._unsynced.clear()
+        for segment in segments:
+            self._sync(segment)
+
+    def _sync(self, segment: SegmentFile) -> None:
+        descriptor = -1
+        try:
+            with self._lock:
+                if segment.pending and not self._closed:
+                    descriptor = segment.duplicate()
+            if descriptor >= 0:
                 os.fsync(descriptor)
-            except OSError as error:
-                log.warning("spool.cannot_sync", folder=self._folder, error=str(error))
-            finally:
+        except OSError as error:
+            log.warning("spool.cannot_sync", folder=self._folder, error=str(error))
+        finally:
+            if descriptor >= 0:
                 os.close(descriptor)
 
     def close(self) -> None:

@@ -16,6 +16,7 @@ log = get_logger(__name__)
 
 HEADER_BYTES = 24
 _SCAN_BYTES = 1024 * 1024
+_FIRST_BYTES = 64 * 1024
 _MOST_MEMORY = 10_000
 
 _encode = msgspec.json.Encoder().encode
@@ -63,11 +64,15 @@ class Segment(Protocol):
 
 
 class SegmentFile:
-    """A segment on the disk."""
+    """A segment on the disk.
+
+    Its file is open from the first use to `park`: after an outage of days there are more segments than a process may
+    have files open.
+    """
 
     def __init__(self, path: Path, descriptor: int, size: int) -> None:
         self._path = path
-        self._descriptor = descriptor
+        self._open_file = descriptor
         self._start = HEADER_BYTES
         self.size = size
         self.pending = 0
@@ -99,11 +104,12 @@ class SegmentFile:
         header = os.pread(descriptor, HEADER_BYTES, 0).strip()
         segment._start = max(HEADER_BYTES, int(header) if header.isdigit() else 0)
         segment.pending = segment._count_lines()
+        segment.park()
         return segment
 
     def _count_lines(self) -> int:
         lines, offset, last = 0, self._start, b"\n"
-        while chunk := os.pread(self._descriptor, _SCAN_BYTES, offset):
+        while chunk := os.pread(self._open_file, _SCAN_BYTES, offset):
             lines += chunk.count(b"\n")
             offset += len(chunk)
             last = chunk[-1:]
@@ -114,6 +120,17 @@ class SegmentFile:
     def folder(self) -> Path:
         return self._path.parent
 
+    def _file(self) -> int:
+        if self._open_file < 0:
+            self._open_file = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+        return self._open_file
+
+    def park(self) -> None:
+        """Close the file until it is needed again."""
+        if self._open_file >= 0:
+            os.close(self._open_file)
+            self._open_file = -1
+
     def append(self, result: Result) -> None:
         """Add a result.
 
@@ -121,31 +138,33 @@ class SegmentFile:
             OSError: it could not be written whole; then nothing of it is kept.
         """
         line = _encode(result) + b"\n"
-        written = os.pwrite(self._descriptor, line, self.size)
+        written = os.pwrite(self._file(), line, self.size)
         if written < len(line):
-            os.ftruncate(self._descriptor, self.size)
+            os.ftruncate(self._file(), self.size)
             raise OSError(errno.ENOSPC, f"only {written} of {len(line)} bytes could be written")
         self.size += len(line)
         self.pending += 1
 
     def read(self, most: int, most_bytes: int) -> SpoolBatch:
-        lines = self._read_lines(most_bytes)[:most]
+        lines = self._read_lines(most, most_bytes)
         results = [result for line in lines if (result := self._parse(line)) is not None]
         return SpoolBatch(self, results, self._start + sum(map(len, lines)), len(lines))
 
-    def _read_lines(self, most_bytes: int) -> list[bytes]:
-        """The lines that fit into `most_bytes`, at least one."""
-        data = os.pread(self._descriptor, most_bytes, self._start)
-        if self._start + len(data) >= self.size:
-            return data.splitlines(keepends=True)
-        end = data.rfind(b"\n")
-        if end < 0:
+    def _read_lines(self, most: int, most_bytes: int) -> list[bytes]:
+        """At most so many lines, of those that fit into `most_bytes`, at least one. Each has its end, if it has one."""
+        # Most results are short: a batch is seldom a tenth of what it may be.
+        data = os.pread(self._file(), min(_FIRST_BYTES, most_bytes), self._start)
+        if data.count(b"\n") < most:
+            data = os.pread(self._file(), most_bytes, self._start)
+        is_rest = self._start + len(data) >= self.size
+        if not is_rest and b"\n" not in data:
             data = self._first_line(data)
-            end = len(data)
-        return data[: end + 1].splitlines(keepends=True)
+        *lines, last = data.split(b"\n", most)
+        ended = [line + b"\n" for line in lines]
+        return [*ended, last] if is_rest and last and len(lines) < most else ended
 
     def _first_line(self, head: bytes) -> bytes:
-        while chunk := os.pread(self._descriptor, _SCAN_BYTES, self._start + len(head)):
+        while chunk := os.pread(self._file(), _SCAN_BYTES, self._start + len(head)):
             end = chunk.find(b"\n")
             if end >= 0:
                 return head + chunk[: end + 1]
@@ -164,26 +183,26 @@ class SegmentFile:
         self.pending -= batch.lines
         if self._start >= self.size:
             # First the content, then the header: between the two the header is beyond the end, which means "all done".
-            os.ftruncate(self._descriptor, HEADER_BYTES)
+            os.ftruncate(self._file(), HEADER_BYTES)
             self._start = self.size = HEADER_BYTES
             self.pending = 0
         self._write_header()
 
     def _write_header(self) -> None:
-        os.pwrite(self._descriptor, b"%*d\n" % (HEADER_BYTES - 1, self._start), 0)
+        os.pwrite(self._file(), b"%*d\n" % (HEADER_BYTES - 1, self._start), 0)
 
     def duplicate(self) -> int:
         """A descriptor of the file for a slow operation, to be closed by the caller."""
-        return os.dup(self._descriptor)
+        return os.dup(self._open_file) if self._open_file >= 0 else os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
 
     def delete(self) -> None:
         self.close()
         self._path.unlink(missing_ok=True)
 
     def close(self) -> None:
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+        # Not a sign of it that the file is closed: that of a parked one is, too.
+        self.pending = 0
+        self.park()
 
 
 class MemorySegment:

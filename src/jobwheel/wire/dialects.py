@@ -89,6 +89,15 @@ def encode_callbacks(results: list[Result], dialect: Dialect) -> bytes:
     return msgspec.json.encode([_callback_a(result) for result in results])
 
 
+def encode_callbacks_for_a_and_b(results: list[Result]) -> bytes:
+    """A callback that admins of A and of B both understand.
+
+    Each takes the fields that it knows and ignores the others. It matters, since neither refuses what it does not
+    understand: an admin of B acknowledges a callback of A, and stores nothing.
+    """
+    return msgspec.json.encode([{**_callback(result, "logDateTim"), **_callback_a(result)} for result in results])
+
+
 def _callback(result: Result, date_name: str) -> dict[str, Any]:
     return {
         "logId": result.log_id,

@@ -36,14 +36,15 @@ def test_results_of_an_admins_absence_arrive_when_it_is_back(
 
 def test_the_next_admin_takes_what_the_first_does_not(make_executor: MakeExecutor, admin: RecordingAdmin) -> None:
     with RecordingAdmin(reply=lambda recorded: encode_envelope(500, "database is down")) as first:
-        executor = make_executor(admin=["http://127.0.0.1:9", first.url, admin.url])
+        executor = make_executor(admin=["http://127.0.0.1:9", first.url, admin.url], dialect="B")
         executor.register("x", lambda: "done")
         log_id = started(executor).run("x")
         assert admin.result_of(log_id)["handleCode"] == 200
         assert len(first.of("callback")) == 1
 
 
-def test_a_result_is_kept_until_an_admin_answers_success(executor: Executor, admin: RecordingAdmin) -> None:
+def test_a_result_is_kept_until_an_admin_answers_success(make_executor: MakeExecutor, admin: RecordingAdmin) -> None:
+    executor = make_executor(dialect="B")
     answers = [encode_envelope(500, "database is down"), b"<html>", b"", encode_envelope(502, "x")]
 
     def reply(recorded: Recorded) -> bytes:

@@ -1,10 +1,12 @@
 import socket
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from jobwheel.executor import interfaces
 from jobwheel.executor.address import choose_address, interface_towards
-from jobwheel.executor.errors import BindError
+from jobwheel.executor.errors import BindError, SettingError
 from jobwheel.executor.server import bind
 from jobwheel.executor.settings import resolve
 
@@ -23,6 +25,40 @@ def test_an_address_goes_before_an_ip_and_this_before_what_is_found_out() -> Non
     assert chosen(ip="fe80::1") == ("http://[fe80::1]:9998/", "setting ip", False)
     assert chosen(ip="worker-7.example") == ("http://worker-7.example:9998/", "setting ip", False)
     assert chosen(host="10.0.0.8") == ("http://10.0.0.8:9998/", "setting host", False)
+
+
+def test_an_interface_or_a_subnet_goes_before_what_is_found_out() -> None:
+    for network in ("lo", "127.0.0.0/8", "nothing0,203.0.113.0/24,127.0.0.0/30"):
+        url = "http://127.0.0.1:9998/"
+        assert chosen(network=network, host="0.0.0.0", admin="http://192.0.2.1") == (url, "setting network", False)
+    assert chosen(network="lo", ip="10.0.0.7", host="0.0.0.0")[1] == "setting ip"
+
+
+def test_addresses_of_ipv6_are_for_a_server_that_listens_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = tmp_path / "if_inet6"
+    table.write_text(
+        "fe8000000000000002aabbfffe000001 02 40 20 80     eth7\n20010db8000000000000000000000007 02 40 00 80     eth7\n"
+    )
+    monkeypatch.setattr(interfaces, "_IPV6_TABLE", table)
+    assert chosen(network="2001:db8::/32", host="::")[0] == "http://[2001:db8::7]:9998/"
+    assert chosen(network="eth7", host="::")[0] == "http://[2001:db8::7]:9998/"
+    with pytest.raises(SettingError, match="eth7"):
+        chosen(network="eth7", host="0.0.0.0")
+    table.unlink()
+    assert ("lo", "127.0.0.1") in interfaces.interface_addresses(ipv6=True)
+
+
+def test_a_network_that_the_machine_is_not_in_is_an_error_that_names_those_it_is_in() -> None:
+    with pytest.raises(SettingError, match=r"network is '203.0.113.0/24', but must be .*: .*lo 127\.0\.0\.1"):
+        chosen(network="203.0.113.0/24", host="0.0.0.0")
+
+
+@pytest.mark.parametrize(
+    ("network", "host"), [("10.0.0.0/99", "0.0.0.0"), ("a b", "0.0.0.0"), ("eth0,", "::"), ("eth0", "127.0.0.1")]
+)
+def test_bad_networks(network: str, host: str) -> None:
+    with pytest.raises(SettingError, match="network"):
+        chosen(network=network, host=host)
 
 
 @pytest.mark.parametrize(("host", "url"), [("127.0.0.1", "http://127.0.0.1:9998/"), ("::1", "http://[::1]:9998/")])

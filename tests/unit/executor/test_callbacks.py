@@ -1,4 +1,7 @@
 import asyncio
+import functools
+import json
+import resource
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -6,13 +9,16 @@ from pathlib import Path
 import pytest
 
 from jobwheel.executor.callbacks import MOST_PER_BATCH, CallbackSender
+from jobwheel.executor.dead_letters import DeadLetters
 from jobwheel.executor.errors import AdminRefusedError
 from jobwheel.executor.ledger import RunLedger, RunState
 from jobwheel.executor.spool import Spool
+from jobwheel.kernel import fake_clock
 from jobwheel.kernel.backoff import Backoff
 from jobwheel.kernel.fake_clock import FakeClock, settle
 from jobwheel.wire.errors import UncertainError, UnreachableError
 from jobwheel.wire.messages import Envelope, Result
+from tests.support.eventually import eventually
 
 Answer = Callable[[str, list[Result]], Envelope]
 
@@ -49,14 +55,21 @@ def proxy(admin: str, results: list[Result]) -> Envelope:
     raise AdminRefusedError(admin, 502, "not an admin's answer", readable=False)
 
 
+def refuse_five(admin: str, results: list[Result]) -> Envelope:
+    """One result is poison."""
+    return refuse(admin, results) if any(item.log_id == 5 for item in results) else succeed(admin, results)
+
+
 class Bench:
     def __init__(self, folder: Path, admins: tuple[str, ...] = ("a",)) -> None:
         self.clock = FakeClock()
-        self.spool = Spool(folder, "one")
+        self.spool = Spool(folder / "spool", "one")
         self.spool.open()
         self.ledger = RunLedger(self.clock)
         self.admins = Admins()
-        self.sender = CallbackSender(self.spool, self.ledger, self.admins, admins, self.clock, Backoff(0.2, 30, 0))
+        letters = DeadLetters(folder / "dead-letters.jsonl", self.clock)
+        backoff = Backoff(0.2, 30, 0)
+        self.sender = CallbackSender(self.spool, self.ledger, self.admins, admins, letters, self.clock, backoff)
 
     def put(self, *log_ids: int) -> None:
         for log_id in log_ids:
@@ -147,9 +160,7 @@ async def test_admins_are_tried_in_turn_and_the_one_that_answered_is_asked_first
 
 async def test_one_result_that_no_admin_takes_does_not_hold_up_the_others(tmp_path: Path) -> None:
     async with working(tmp_path) as bench:
-        bench.admins.answer = lambda admin, results: (
-            refuse(admin, results) if any(item.log_id == 5 for item in results) else succeed(admin, results)
-        )
+        bench.admins.answer = refuse_five
         await bench.put_and_settle(*range(20))
         await bench.clock.advance(120)
         assert bench.spool.pending == 1
@@ -190,14 +201,147 @@ async def test_a_slow_admin_gets_less_at_once_and_more_again_later(tmp_path: Pat
         assert max(len(ids) for _, ids in bench.admins.calls[-4:]) == MOST_PER_BATCH
 
 
-async def test_what_an_admin_names_as_bad_in_a_success_is_done_with(
+async def test_an_admin_that_answers_late_is_passed_over_and_asked_when_the_others_do_not_answer(
+    tmp_path: Path,
+) -> None:
+    async with working(tmp_path, "a", "b") as bench:
+        bench.admins.answer = lambda admin, results: succeed_after(bench.clock, 1.1 if admin == "a" else 0.9)
+        for log_id in range(3):
+            await bench.put_and_settle(log_id)
+        bench.admins.answer = lambda admin, results: succeed(admin, results) if admin == "a" else away(admin, results)
+        await bench.put_and_settle(3)
+        assert bench.admins.calls == [("a", [0]), ("b", [1]), ("b", [2]), ("b", [3]), ("a", [3])]
+
+
+def succeed_after(clock: FakeClock, seconds: float) -> Envelope:
+    clock._monotonic_s += seconds
+    return Envelope(200)
+
+
+def letters_in(folder: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in (folder / "dead-letters.jsonl").read_text().splitlines()]
+
+
+async def test_what_an_admin_names_as_bad_in_a_success_becomes_a_dead_letter(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with working(tmp_path) as bench:
-        bench.admins.answer = lambda admin, results: Envelope(200, msg="item 0: unknown run")
+        bench.admins.answer = lambda admin, results: Envelope(200, msg="item 1: handleCode: is missing; item 9: x")
+        await bench.put_and_settle(7, 8, 9)
+        assert bench.spool.pending == 0
+        assert bench.ledger.state((8, 0)) is RunState.REPORTED
+        (letter,) = letters_in(tmp_path)
+        assert (letter["logId"], letter["handleCode"], letter["reason"]) == (8, 200, "handleCode: is missing")
+        assert caplog.text.count("callback.dead_letter") == 1
+
+
+async def test_words_of_another_admin_in_a_success_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with working(tmp_path) as bench:
+        bench.admins.answer = lambda admin, results: Envelope(200, msg="log repeat callback")
         await bench.put_and_settle(1)
         assert bench.spool.pending == 0
-        assert "item 0: unknown run" in caplog.text
+        assert "log repeat callback" in caplog.text
+        assert not (tmp_path / "dead-letters.jsonl").exists()
+
+
+async def test_what_is_refused_for_an_hour_while_all_else_is_taken_becomes_a_dead_letter(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with working(tmp_path) as bench:
+        bench.admins.answer = refuse_five
+        await bench.put_and_settle(5)
+        for log_id in range(100, 159):
+            await bench.put_and_settle(log_id)
+            await bench.clock.advance(60)
+        assert bench.ledger.state((5, 0)) is RunState.UNREPORTED
+        assert not (tmp_path / "dead-letters.jsonl").exists()
+        for log_id in range(200, 205):
+            await bench.put_and_settle(log_id)
+            await bench.clock.advance(60)
+        assert bench.spool.pending == 0
+        assert [letter["logId"] for letter in letters_in(tmp_path)] == [5]
+        assert letters_in(tmp_path)[0]["reason"] == "database is down"
+        assert caplog.text.count("callback.dead_letter") == 1
+        await bench.put_and_settle(300)
+        assert bench.admins.calls[-1] == ("a", [300])
+
+
+async def test_what_one_admin_refuses_waits_for_another_that_is_away(tmp_path: Path) -> None:
+    async with working(tmp_path, "a", "b") as bench:
+        bench.admins.answer = lambda admin, results: (refuse_five if admin == "a" else away)(admin, results)
+        await bench.put_and_settle(5)
+        for log_id in range(100, 170):
+            await bench.put_and_settle(log_id)
+            await bench.clock.advance(60)
+        assert bench.spool.pending == 1
+        bench.admins.answer = lambda admin, results: (refuse_five if admin == "a" else succeed)(admin, results)
+        await bench.clock.advance(31)
+        assert bench.spool.pending == 0
+        assert not (tmp_path / "dead-letters.jsonl").exists()
+
+
+@pytest.mark.parametrize("other", ["refuses too", "is away"])
+async def test_admins_that_take_nothing_for_a_day_make_no_dead_letter(tmp_path: Path, other: str) -> None:
+    async with working(tmp_path, "a", "b") as bench:
+        second = refuse if other == "refuses too" else away
+        bench.admins.answer = lambda admin, results: (refuse if admin == "a" else second)(admin, results)
+        for log_id in range(24):
+            await bench.put_and_settle(log_id)
+            await bench.clock.advance(3600)
+        bench.admins.answer = succeed
+        await bench.clock.advance(31)
+        assert bench.spool.pending == 0
+        assert not (tmp_path / "dead-letters.jsonl").exists()
+
+
+def test_the_file_of_dead_letters_is_bounded(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "dead-letters.jsonl"
+    letters = DeadLetters(path, FakeClock(), most_bytes=1000)
+    for log_id in range(50):
+        letters.add(Result(log_id, 0, 200, "done"), "http://a", "no such run")
+    older = path.with_name("dead-letters.jsonl.1")
+    assert path.stat().st_size <= 1000
+    assert older.stat().st_size <= 1000
+    assert letters_in(tmp_path)[-1]["logId"] == 49
+    path.unlink()
+    path.mkdir()
+    letters.add(Result(50, 0, 200), "http://a", "no such run")
+    assert "callback.dead_letter_not_written log_id=50" in caplog.text
+
+
+async def test_the_results_of_a_day_without_admins_are_all_delivered_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = 100_000
+    # A day has nearly three thousand tries, each of which needs a few turns alone.
+    monkeypatch.setattr(fake_clock, "settle", functools.partial(settle, 8))
+    async with working(tmp_path, "a", "b") as bench:
+        bench.ledger = RunLedger(bench.clock, most_remembered=1000)
+        bench.sender._ledger = bench.ledger
+        bench.admins.answer = away
+        bench.put(0)
+        await settle()
+        before = memory_in_use()
+        for log_id in range(1, results):
+            bench.spool.put(Result(log_id, 0, 200, "done"))
+        bench.sender.notify()
+        await bench.clock.advance(86_400)
+        rounds = len(bench.admins.calls) // 2
+        bench.admins.calls.clear()
+        assert memory_in_use() - before < 16 * 2**20
+        bench.admins.answer = succeed
+        await bench.clock.advance(31)
+        await eventually(lambda: bench.spool.pending == 0)
+        assert 86_400 / 30 <= rounds < 86_400 / 30 + 20
+        delivered = [log_id for _, ids in bench.admins.calls for log_id in ids]
+        assert delivered == list(range(results))
+        # A batch does not reach over the end of a file.
+        assert len(bench.admins.calls) < results / MOST_PER_BATCH + 20
+
+
+def memory_in_use() -> int:
+    """Of this process, in bytes."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
 async def test_an_outage_is_logged_when_it_begins_and_when_it_ends(
@@ -215,7 +359,7 @@ async def test_an_outage_is_logged_when_it_begins_and_when_it_ends(
 
 
 async def test_what_an_earlier_process_left_is_sent(tmp_path: Path) -> None:
-    earlier = Spool(tmp_path, "zero")
+    earlier = Spool(tmp_path / "spool", "zero")
     earlier.open()
     earlier.put(Result(9, 0, 200))
     earlier.close()

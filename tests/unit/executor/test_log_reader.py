@@ -1,9 +1,13 @@
+import os
 import tracemalloc
 from pathlib import Path
 
 import pytest
 
+from jobwheel.executor import log_index
+from jobwheel.executor.log_index import LineIndex
 from jobwheel.executor.log_reader import MOST_BYTES, MOST_LINES, RunLogReader, missing_page
+from jobwheel.wire.codec import encode
 
 
 @pytest.fixture
@@ -116,13 +120,102 @@ def test_only_line_feeds_end_lines(path: Path) -> None:
     assert read(path)[:3] == (1, 1, "a\rb\x0cc\x85d\u2028e\n")
 
 
-def test_reading_on_continues_where_the_last_page_ended(path: Path) -> None:
+@pytest.fixture
+def bytes_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How much each read of a file gave."""
+    sizes: list[int] = []
+    pread = os.pread
+
+    def counting(descriptor: int, length: int, offset: int) -> bytes:
+        data = pread(descriptor, length, offset)
+        sizes.append(len(data))
+        return data
+
+    monkeypatch.setattr(os, "pread", counting)
+    return sizes
+
+
+def big_file(path: Path, lines: int, line_bytes: int) -> None:
+    """Lines that are all zeros but for their break: most of it is a hole, which takes no room on the disk."""
+    with path.open("wb") as file:
+        for number in range(1, lines + 1):
+            file.seek(number * line_bytes - 1)
+            file.write(b"\n")
+
+
+def test_after_one_look_at_the_end_every_line_of_a_big_log_is_near(path: Path, bytes_read: list[int]) -> None:
+    big_file(path, lines=2048, line_bytes=128 * 1024)
     reader = RunLogReader()
-    path.write_bytes(b"one\n")
-    read(path, reader=reader)
-    # Were the file read from its beginning, the second line would be empty.
-    path.write_bytes(b"\n\n\n\ntwo\n")
-    assert read(path, 2, reader=reader)[2] == "two\n"
+    assert read(path, 2048, reader=reader)[:2] == (2048, 2048)
+    assert sum(bytes_read) < 1.02 * 2**28
+    for line in (2048, 1, 1025, 1700, 2, 2049):
+        bytes_read.clear()
+        first, last, _, end = read(path, line, reader=reader)
+        assert first == line
+        assert (last == line) is (line <= 2048)
+        assert end is (line >= 2048)
+        assert sum(bytes_read) <= 3 * MOST_BYTES
+
+
+def test_what_was_added_to_a_big_file_is_read_without_a_scan_of_the_rest(path: Path, bytes_read: list[int]) -> None:
+    big_file(path, lines=512, line_bytes=128 * 1024)
+    reader = RunLogReader()
+    read(path, 513, over=False, reader=reader)
+    bytes_read.clear()
+    with path.open("ab") as file:
+        file.write(b"added\n")
+    assert read(path, 513, over=False, reader=reader) == (513, 513, "added\n", False)
+    assert sum(bytes_read) <= 3 * MOST_BYTES
+
+
+def test_a_line_that_grows_and_grows_is_not_scanned_each_time(path: Path, bytes_read: list[int]) -> None:
+    with path.open("wb") as file:
+        file.truncate(64 * MOST_BYTES)
+    reader = RunLogReader()
+    for _ in range(3):
+        bytes_read.clear()
+        assert read(path, over=False, reader=reader) == (1, 0, "", False)
+    assert sum(bytes_read) <= 3 * MOST_BYTES
+
+
+def test_marks_are_bounded_and_right(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_index, "CHUNK_BYTES", 64)
+    path.write_bytes(b"".join(b"%d\n" % number for number in range(1, 100_001)))
+    index = LineIndex(0)
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        assert index.seek(descriptor, 100_001) == path.stat().st_size
+        assert index.seek(descriptor, 100_002) is None
+        assert 500 < index.marks <= log_index.MOST_MARKS
+        for line in range(1, 100_001, 777):
+            offset = index.seek(descriptor, line)
+            assert offset is not None
+            assert os.pread(descriptor, 6, offset).split(b"\n")[0] == b"%d" % line
+    finally:
+        os.close(descriptor)
+
+
+def test_a_file_that_was_cut_is_read_anew(path: Path) -> None:
+    reader = RunLogReader()
+    path.write_bytes(b"x\n" * MOST_BYTES)
+    assert read(path, MOST_BYTES, reader=reader)[2] == "x\n"
+    path.write_bytes(b"one\ntwo\n")
+    assert read(path, 2, reader=reader) == (2, 2, "two\n", True)
+    path.write_bytes(b"".join(b"%09d\n" % number for number in range(1, 600_001)))
+    assert read(path, 600_000, reader=reader)[2] == "000600000\n"
+
+
+@pytest.mark.parametrize("line", [b"\n", b"\x00" * 500 + b"\n", b"\x00" * 900_000 + b"\n", b"\xff" * 700_000 + b"\n"])
+def test_a_reply_is_bounded_as_it_is_carried(path: Path, line: bytes) -> None:
+    path.write_bytes(line * (3 * MOST_BYTES // len(line)))
+    lines, most, reader = 0, path.stat().st_size // len(line), RunLogReader()
+    for _ in range(3):
+        page = reader.read(str(path), lines + 1, over=True)
+        assert page.to_line > lines
+        lines = page.to_line
+        assert len(encode(page.content)) < 1.01 * MOST_BYTES
+    last = reader.read(str(path), most, over=True)
+    assert (last.from_line, last.to_line, last.is_end) == (most, most, True)
 
 
 def test_a_file_that_was_replaced_is_read_anew(path: Path) -> None:

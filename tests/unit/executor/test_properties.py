@@ -71,7 +71,7 @@ class Spooling:
             os.close(descriptor)
         for segment in self.spool._segments:
             if isinstance(segment, SegmentFile):
-                os.close(segment._descriptor)
+                segment.park()
         self.start()
 
     def restart(self) -> None:

@@ -141,3 +141,24 @@ async def test_who_was_registered_once_is_removed_though_it_is_away_now() -> Non
         await bench.clock.advance(30)
         await bench.registration.stop()
         assert bench.admins.calls[-1] == "remove http://a"
+
+
+async def test_reasons_that_take_turns_are_told_once_each(caplog: pytest.LogCaptureFixture) -> None:
+    async with working() as bench:
+        for number in range(50):
+            bench.admins.answer = (UnreachableError if number % 2 else UncertainError)("http://a", "not now")
+            await bench.clock.advance(30)
+        bench.admins.answer = None
+        await bench.clock.advance(30)
+        bench.admins.answer = UnreachableError("http://a", "not now")
+        await bench.clock.advance(300)
+    assert caplog.text.count("executor.registration_lost") == 2
+    assert caplog.text.count("executor.not_registered") == 1
+
+
+async def test_a_reason_that_is_another_each_time_does_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    async with working() as bench:
+        for number in range(50):
+            bench.admins.answer = AdminRefusedError("http://a", 500, f"busy, request {number}", readable=True)
+            await bench.clock.advance(30)
+    assert len(caplog.records) == 5

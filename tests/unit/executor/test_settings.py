@@ -165,3 +165,29 @@ def test_flags(text: str, value: bool) -> None:
 def test_dialects() -> None:
     assert resolve({"dialect": "c"}, {}).dialect is Dialect.C
     assert resolve({}, {"JOBWHEEL_EXECUTOR_DIALECT": "A"}).dialect is Dialect.A
+
+
+def test_tokens_come_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "tokens"
+    path.write_text("first-Qx7-made-up\n\n  second-Rt4-made-up\n")
+    settings = resolve({"host": "0.0.0.0"}, {"JOBWHEEL_EXECUTOR_ACCESS_TOKEN_FILE": str(path)})
+    assert [token.reveal() for token in settings.access_tokens] == ["first-Qx7-made-up", "second-Rt4-made-up"]
+    assert "made-up" not in repr(settings)
+
+
+@pytest.mark.parametrize("content", [b" \n", b"\xff\xfe", "naïve-made-up".encode(), None])
+def test_a_file_that_gives_no_token_is_an_error_that_shows_none(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "tokens"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(SettingError, match="access_token_file") as caught:
+        resolve({"access_token_file": path}, {})
+    assert "made-up" not in str(caught.value)
+
+
+def test_tokens_from_two_places_are_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "tokens"
+    path.write_text("first-Qx7-made-up")
+    with pytest.raises(SettingError, match="left out when access_token is set") as caught:
+        resolve({"access_token_file": path}, {"JOBWHEEL_EXECUTOR_ACCESS_TOKEN": "other-Zw2-made-up"})
+    assert "made-up" not in str(caught.value)

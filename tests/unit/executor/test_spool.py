@@ -29,7 +29,11 @@ def crash(spool: Spool) -> None:
         os.close(descriptor)
     for segment in spool._segments:
         if isinstance(segment, SegmentFile):
-            os.close(segment._descriptor)
+            segment.park()
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 def take_all(spool: Spool, most: int = 50) -> list[int]:
@@ -230,6 +234,36 @@ def test_sync_and_notice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(synced) == 1
     assert noticed == [1]
     spool.close()
+
+
+def test_a_sync_covers_the_files_that_were_filled_since_the_last_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: set[Path] = set()
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.add(Path(f"/proc/self/fd/{descriptor}").readlink()))
+    spool = opened(tmp_path, segment_bytes=200)
+    for number in range(30):
+        spool.put(result(number))
+    spool.sync()
+    assert synced == set(tmp_path.glob("one/*.spool"))
+    assert len(synced) > 5
+    spool.close()
+
+
+def test_few_files_are_open_however_many_there_are(tmp_path: Path) -> None:
+    before = open_files()
+    first = opened(tmp_path, segment_bytes=200)
+    for number in range(300):
+        first.put(result(number))
+    assert len(list(tmp_path.glob("one/*.spool"))) > 60
+    first.sync()
+    assert open_files() <= before + 3
+    crash(first)
+    second = opened(tmp_path, "two")
+    assert open_files() <= before + 3
+    assert take_all(second, most=1) == list(range(300))
+    second.close()
+    assert open_files() == before
 
 
 def test_a_folder_that_is_being_looked_at_by_another_process_is_waited_for(

@@ -2,7 +2,13 @@ import json
 
 import pytest
 
-from jobwheel.wire.dialects import decode_callbacks, decode_log_query, encode_callbacks, encode_log_query
+from jobwheel.wire.dialects import (
+    decode_callbacks,
+    decode_log_query,
+    encode_callbacks,
+    encode_callbacks_for_a_and_b,
+    encode_log_query,
+)
 from jobwheel.wire.errors import MalformedMessageError
 from jobwheel.wire.messages import Dialect, LogQuery, Result
 
@@ -21,6 +27,15 @@ def test_callbacks_come_back_as_they_went(dialect: Dialect) -> None:
 def test_a_message_that_no_utf_8_can_carry_is_sent_all_the_same(dialect: Dialect) -> None:
     body = encode_callbacks([Result(log_id=1, log_date_time=0, code=500, message="file \udcff")], dialect)
     assert decode_callbacks(body).results[0].message == "file \ufffd"
+
+
+def test_a_callback_for_a_and_b_has_what_each_of_them_reads() -> None:
+    results = [GOOD_RESULT, Result(log_id=2, log_date_time=0, code=502, message="任务 \udcff")]
+    both = json.loads(encode_callbacks_for_a_and_b(results))
+    for dialect in (Dialect.A, Dialect.B):
+        for item, alone in zip(both, json.loads(encode_callbacks(results, dialect)), strict=True):
+            assert item.items() >= alone.items()
+    assert decode_callbacks(json.dumps(both).encode()).results[0] == GOOD_RESULT
 
 
 @pytest.mark.parametrize("dialect", list(Dialect))
