@@ -8,6 +8,7 @@ from jobwheel.executor.errors import (
     NotStartedError,
     SettingError,
     StorageError,
+    UnknownSettingError,
 )
 from jobwheel.executor.executor import Executor
 from jobwheel.executor.settings import ExecutorSettings
@@ -22,4 +23,5 @@ __all__ = [
     "NotStartedError",
     "SettingError",
     "StorageError",
+    "UnknownSettingError",
 ]

@@ -28,9 +28,9 @@ _PATHS = ("/beat", "/idleBeat", "/run", "/trigger", BATCH_PATH, "/log")
 class Executor:
     """A process's part in the platform: it registers with admins under an app name and runs the jobs they send.
 
-    Arguments go before `JOBWHEEL_EXECUTOR_*` in the environment, and these before the defaults. Making one starts
-    nothing. Its server and its calls live in a thread of their own, each job runs in a thread of its own, so that
-    nothing a handler does stops the heartbeat.
+    Arguments go before `JOBWHEEL_EXECUTOR_*` in the environment, these before the file that `config` names, and this
+    before the defaults. Making one starts nothing. Its server and its calls live in a thread of their own, each job
+    runs in a thread of its own, so that nothing a handler does stops the heartbeat.
 
     Args:
         app_name: the group's name. Empty: nothing is registered.
@@ -42,6 +42,7 @@ class Executor:
         port: where to listen; 0 or less: the next free port from 9999 up.
         log_path: the folder of run logs and of results that wait for an admin.
         dialect: what the admins speak: A (2.2), B (2.3 to 3.4), C (3.5 and later). Jobwheel's speak all of them.
+        config: a TOML file of settings by these names; not set: the one that `JOBWHEEL_EXECUTOR_CONFIG` names, if any.
         options: the rest of `ExecutorSettings`: `heartbeat_s`, `queue_limit`, `timeout_s`, `stop_deadline_s`,
             `idle_s`, `embedded_server`, `enabled`, `tls_certificate`, `tls_key`, `ca_file`.
 
@@ -61,6 +62,7 @@ class Executor:
         port: int | None = None,
         log_path: str | Path | None = None,
         dialect: str | None = None,
+        config: str | Path | None = None,
         clock: Clock | None = None,
         **options: object,
     ) -> None:
@@ -74,6 +76,7 @@ class Executor:
             "port": port,
             "log_path": log_path,
             "dialect": dialect,
+            "config": config,
             **options,
         }
         self.settings: ExecutorSettings = resolve(arguments, os.environ)
