@@ -1,19 +1,21 @@
 """What users hold: an executor with its handlers."""
 
 import asyncio
+import contextlib
 import logging
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from jobwheel.executor.background import ExecutorThread, SignalWait
+from jobwheel.executor.background import ExecutorThread, SignalWait, before_exit
 from jobwheel.executor.errors import HandlerError, NotStartedError
 from jobwheel.executor.handlers import HandlerFunction, HandlerTable
 from jobwheel.executor.runtime import ExecutorRuntime
 from jobwheel.executor.server import ExecutorApp
 from jobwheel.executor.settings import ExecutorSettings, resolve
+from jobwheel.executor.wsgi import ExecutorWsgiApp
 from jobwheel.kernel.clock import Clock, SystemClock
 from jobwheel.kernel.logging import configure, get_logger
 from jobwheel.wire.batch import BATCH_PATH
@@ -83,8 +85,10 @@ class Executor:
         self._clock = clock or SystemClock()
         self._handlers = HandlerTable()
         self._app = ExecutorApp(_PATHS)
+        self._wsgi_app = ExecutorWsgiApp(self._app)
         self._change = threading.Lock()
         self._thread: ExecutorThread | None = None
+        self._stops_at_exit = False
 
     def job(self, name: str) -> Callable[[Function], Function]:
         """Register the decorated function as the handler `name`; the function itself stays as it is.
@@ -116,8 +120,17 @@ class Executor:
 
     @property
     def asgi_app(self) -> ExecutorApp:
-        """The executor's HTTP API, to mount in an application (then with `embedded_server=False` and an `address`)."""
+        """The executor's HTTP API, to mount in an ASGI application.
+
+        Then with `embedded_server=False` and the `address` where it is reached. One process alone may serve that
+        address: runs are known to the process that took them.
+        """
         return self._app
+
+    @property
+    def wsgi_app(self) -> ExecutorWsgiApp:
+        """The same for a WSGI application. Its servers stop no executor: see `start_in_background`."""
+        return self._wsgi_app
 
     @property
     def started(self) -> bool:
@@ -172,8 +185,33 @@ class Executor:
         """Stop gracefully; returns when all is over: `stop_deadline_s` at most, and a little for the last results."""
         await asyncio.to_thread(self.stop_in_background)
 
-    def start_in_background(self) -> None:
-        """As `start`, for who has no event loop."""
+    @contextlib.asynccontextmanager
+    async def lifespan(self, _app: object = None) -> AsyncIterator[None]:
+        """Start at the beginning of the block and stop at its end.
+
+        It is a lifespan as Starlette and FastAPI take it, `FastAPI(lifespan=executor.lifespan)`, and can be entered
+        inside one of your own: `async with executor.lifespan():`.
+
+        Raises:
+            JobwheelError: as `start`.
+        """
+        try:
+            # Inside: a start that is cancelled goes on in its thread, and has to be undone.
+            await self.start()
+            yield
+        finally:
+            await self.stop()
+
+    def start_in_background(self, *, stop_at_exit: bool = False) -> None:
+        """As `start`, for who has no event loop.
+
+        Args:
+            stop_at_exit: stop gracefully when the program ends by itself, which it then does `stop_deadline_s` later
+                at most. For servers that tell an application nothing of their end, as those of WSGI.
+        """
+        if stop_at_exit and not self._stops_at_exit:
+            self._stops_at_exit = True
+            before_exit(self.stop_in_background)
         with self._change:
             if self.started:
                 return

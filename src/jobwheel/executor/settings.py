@@ -82,6 +82,10 @@ def _with_log_path(settings: ExecutorSettings) -> ExecutorSettings:
 def _checked(settings: ExecutorSettings) -> ExecutorSettings:
     if not settings.access_tokens and not is_loopback(settings.host):
         raise SettingError("access_token", "", f"set when host is {settings.host}: without it only loopback is served")
+    if not settings.access_tokens and settings.address and not settings.embedded_server:
+        served = urlsplit(settings.address).hostname or ""
+        if not is_loopback(served):
+            raise SettingError("access_token", "", f"set when the application listens at {served}, beyond this machine")
     if settings.registers and not settings.embedded_server and settings.address is None:
         raise SettingError("address", None, "set when embedded_server is off: nobody else knows where the app listens")
     for given, missing in (("tls_certificate", "tls_key"), ("tls_key", "tls_certificate")):

@@ -163,7 +163,16 @@ def test_without_a_server_of_its_own_the_address_must_be_told() -> None:
     arguments = {"app_name": "demo", "admin": "http://a", "embedded_server": False}
     with pytest.raises(SettingError, match="address"):
         resolve(arguments, {})
-    assert resolve({**arguments, "address": "http://b/jobs/"}, {}).address == "http://b/jobs/"
+    assert resolve({**arguments, "address": "http://127.0.0.1/jobs/"}, {}).address == "http://127.0.0.1/jobs/"
+
+
+def test_an_application_that_others_reach_needs_a_token() -> None:
+    arguments = {"embedded_server": False, "address": "http://b/jobs/"}
+    with pytest.raises(
+        SettingError, match="setting access_token is '', but must be set when the application listens at b"
+    ):
+        resolve(arguments, {})
+    assert resolve({**arguments, "access_token": "Kx93-made-up"}, {}).address == "http://b/jobs/"
 
 
 @pytest.mark.parametrize(("text", "value"), [("true", True), ("1", True), ("OFF", False), ("no", False)])
