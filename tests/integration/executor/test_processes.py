@@ -1,15 +1,13 @@
 """Executors in processes of their own: killed, told to stop, and the example that people copy."""
 
 import signal
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
 import pytest
 
 from jobwheel.wire.codec import encode_envelope
-from tests.integration.executor.conftest import Launch, registered
+from tests.integration.executor.conftest import Launch, Process, registered
 from tests.support.recording_admin import Recorded, RecordingAdmin, success, wait_until
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(60)]
@@ -58,7 +56,7 @@ sys.exit(3)
 
 @pytest.fixture
 def launch(launch_python: Launch, tmp_path: Path) -> Launch:
-    def start(program: Path | None = None, **environment: str) -> "subprocess.Popen[str]":
+    def start(program: Path | None = None, **environment: str) -> Process:
         if program is None:
             program = tmp_path / "program.py"
             program.write_text(PROGRAM)
@@ -164,12 +162,3 @@ def test_a_bad_setting_is_one_line_that_names_it(launch: Launch) -> None:
     _, log = process.communicate(timeout=20)
     assert process.returncode == 1
     assert "setting JOBWHEEL_EXECUTOR_QUEUE_LIMIT is 'lots', but must be a whole number" in log.splitlines()[-1]
-
-
-def test_an_import_of_the_sdk_brings_nothing_heavy() -> None:
-    code = (
-        "import sys, jobwheel; jobwheel.Executor(port=0); "
-        "print(sorted({'uvicorn', 'fastapi', 'sqlalchemy', 'httpx', 'typer', 'uvloop'} & set(sys.modules)))"
-    )
-    reply = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
-    assert reply.stdout.strip() == "[]"
