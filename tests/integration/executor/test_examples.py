@@ -96,6 +96,16 @@ def test_the_flask_example(launch_python: Launch, admin: RecordingAdmin) -> None
     ended_well(process, admin)
 
 
+def test_the_django_example(launch_python: Launch, admin: RecordingAdmin) -> None:
+    process = launch_python(EXAMPLES / "django_project/manage.py", "runexecutor")
+    peer = registered(admin)
+    assert app_name(admin) == "django-example"
+    log_id = peer.run("count-orders")
+    assert admin.result_of(log_id)["handleMsg"] == "5 orders"
+    assert "counted for 2026-11-26" in peer.log(log_id)["logContent"]
+    ended_well(process, admin)
+
+
 def _answers(port: int) -> bool:
     try:
         page(port)
