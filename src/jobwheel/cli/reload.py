@@ -44,13 +44,16 @@ def run_with_reload(command: Sequence[str], folder: Path) -> int:
 def _until_stopped(program: "_Program", signals: "_SignalReader", folder: Path, before: Snapshot) -> int | None:
     """The exit code after a signal; None when the source has changed and the program has ended."""
     told = False
+    last = before
     while not signals.wait(_POLL_S):
         code = program.poll()
         if code is not None and not told:
             told = True
             _say(f"the program ended ({_how(code)}); it is started again with the next change")
-        changed = _changed(before, take_snapshot(folder))
-        if changed:
+        before_last, last = last, take_snapshot(folder)
+        changed = _changed(before, last)
+        # Not while files are still being written, as during a checkout: it would start with half of them.
+        if changed and last == before_last:
             _say(f"{os.path.relpath(changed, folder)} changed: starting anew")
             return _stop(program, signals, again=True)
     return _stop(program, signals, again=False)

@@ -2,6 +2,9 @@ import itertools
 import os
 from pathlib import Path
 
+import pytest
+
+from jobwheel.cli import reload
 from jobwheel.cli.reload import take_snapshot
 
 
@@ -46,3 +49,36 @@ def test_a_snapshot_differs_when_a_file_comes_changes_or_goes(tmp_path: Path) ->
 def test_a_file_that_goes_while_it_is_looked_at_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / "dangling.py").symlink_to(tmp_path / "absent.py")
     assert take_snapshot(tmp_path) == {}
+
+
+class FakeProgram:
+    """A program that ends when it is asked to."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def poll(self) -> int | None:
+        return 0 if self.asked else None
+
+    def terminate(self) -> None:
+        self.asked += 1
+
+
+class NoSignals:
+    """Counts how often the time passed."""
+
+    def __init__(self) -> None:
+        self.waits = 0
+
+    def wait(self, _timeout_s: float) -> bool:
+        self.waits += 1
+        return False
+
+
+def test_it_waits_until_files_are_no_longer_being_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = iter([0, 5, 9, 9])
+    monkeypatch.setattr(reload, "take_snapshot", lambda _: {str(tmp_path / "jobs.py"): (1, next(sizes))})
+    program, signals = FakeProgram(), NoSignals()
+    before = reload.take_snapshot(tmp_path)
+    assert reload._until_stopped(program, signals, tmp_path, before) is None  # type: ignore[arg-type]  # enough of each
+    assert (program.asked, signals.waits) == (1, 3)
