@@ -179,6 +179,14 @@ def test_a_bad_setting_is_told_as_django_tells_it(
     assert message in last
 
 
+def test_a_job_in_a_process_of_its_own_is_refused(launch_python: Launch, tmp_path: Path) -> None:
+    (tmp_path / "orders/jobs.py").write_text(JOBS.replace('@job("sync")', '@job("sync", isolation="process")'))
+    process = launch_python("manage.py", "runexecutor")
+    _, log = process.communicate(timeout=20)
+    assert process.returncode == 1
+    assert "job handler 'sync': isolation is not for jobs of Django" in log.strip().splitlines()[-1]
+
+
 def test_a_start_that_fails_is_one_line(launch_python: Launch, project: Path) -> None:
     (project.parent / "file").touch()
     process = launch_python("manage.py", "runexecutor", JOBWHEEL_EXECUTOR_LOG_PATH="file")

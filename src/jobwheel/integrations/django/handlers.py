@@ -9,7 +9,7 @@ from asgiref.sync import sync_to_async
 from django.apps import apps
 from django.db import close_old_connections
 
-from jobwheel.executor import Executor
+from jobwheel.executor import Executor, HandlerError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -32,11 +32,14 @@ def job(name: str, **options: Any) -> Callable[[Function], Function]:
 
     Args:
         name: the handler's name.
-        options: those of `Executor.job`.
+        options: those of `Executor.job`, but for `isolation="process"`: Django is not set up in such a process.
 
     Raises:
-        HandlerError: the name is empty or taken, or the function has parameters that nobody gives it.
+        HandlerError: the name is empty or taken, the function has parameters that nobody gives it, or is to run in a
+            process of its own.
     """
+    if options.get("isolation", "thread") != "thread":
+        raise HandlerError(name, "isolation is not for jobs of Django, which is not set up in a process of their own")
 
     def decorate(function: Function) -> Function:
         get_executor().job(name, **options)(_with_fresh_connections(function))
