@@ -73,7 +73,9 @@ def test_the_fastapi_example(launch_python: Launch, admin: RecordingAdmin) -> No
     greets(peer, admin)
     wait_until(lambda: _answers(port))
     assert page(port) == {"jobs": ["greet"]}
-    ended_well(process, admin)
+    log = ended_well(process, admin)
+    # The application's own server tells of itself, the executor's does not.
+    assert [log.count(words) for words in ("Started server process", "Finished server process")] == [1, 1]
 
 
 def test_the_flask_example(launch_python: Launch, admin: RecordingAdmin) -> None:
