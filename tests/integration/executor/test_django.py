@@ -61,7 +61,12 @@ def fails(ctx: JobContext) -> None:
 """
 SERVER = """
 import os, sys, threading
-from wsgiref.simple_server import make_server
+from socketserver import ThreadingMixIn
+from wsgiref.simple_server import WSGIServer, make_server
+
+# Requests in threads: in the main thread, wsgiref would swallow a Ctrl-C that comes at a request's end.
+class Server(ThreadingMixIn, WSGIServer):
+    daemon_threads = True
 
 os.environ["DJANGO_SETTINGS_MODULE"] = "settings"
 if sys.argv[1] == "wsgi":
@@ -75,7 +80,7 @@ from jobwheel.integrations.django import get_executor
 get_executor().start_in_background(stop_at_exit=True)
 if sys.argv[1] == "wsgi":
     try:
-        make_server("127.0.0.1", int(sys.argv[2]), application).serve_forever()
+        make_server("127.0.0.1", int(sys.argv[2]), application, Server).serve_forever()
     except KeyboardInterrupt:
         pass
 else:
