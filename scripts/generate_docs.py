@@ -96,6 +96,11 @@ Arguments of `jobwheel admin` go before the environment, the environment before 
 names (there the names are those of the first column). A bad value, or an unknown name in the file, stops the program;
 an unknown name in the environment is a warning.
 """
+EXECUTOR_TEXT = """\
+Arguments of `Executor(…)`, by the names of the first column, go before the environment, the environment before the TOML
+file that `config=` or `JOBWHEEL_EXECUTOR_CONFIG` names (with the same names). A bad value, or an unknown name among the
+arguments or in the file, is a `SettingError`; an unknown name in the environment is a warning.
+"""
 REST_TEXT = """\
 JSON in snake_case; ids are numbers; instants are RFC 3339 in UTC with milliseconds. Lists are
 `{"items": […], "next": cursor}`: pass `next` as `after` to read on. Errors are
@@ -140,7 +145,7 @@ def settings_page() -> str:
         *_table("JOBWHEEL_", Settings, ADMIN_MEANINGS, {}),
         "",
         "## Executor\n",
-        "Arguments of `Executor(…)`, by the names of the first column, go before the environment.\n",
+        EXECUTOR_TEXT,
         *_table("JOBWHEEL_EXECUTOR_", ExecutorSettings, EXECUTOR_MEANINGS, EXECUTOR_NAMES),
         "",
         "## Command line\n",

@@ -13,6 +13,8 @@ DATE_MS = 1_795_651_200_000
 class ExecutorPeer:
     port: int
     token: str | None = None
+    base: str = ""
+    """The path that it is mounted under."""
     _ids: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1001))
 
     def post_raw(self, path: str, body: bytes, headers: dict[str, str] | None = None, method: str = "POST") -> Any:
@@ -21,7 +23,7 @@ class ExecutorPeer:
             sent["XXL-JOB-ACCESS-TOKEN"] = self.token
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=8)
         try:
-            connection.request(method, path, body, {**sent, **(headers or {})})
+            connection.request(method, self.base + path, body, {**sent, **(headers or {})})
             reply = connection.getresponse()
             assert reply.status == 200
             return json.loads(reply.read())

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jobwheel import __version__
-from jobwheel.cli.target import load_executor
+from jobwheel.cli.target import run_target
 from jobwheel.kernel.errors import JobwheelError
 
 _NEEDS_ADMIN = "needs the admin's packages: pip install 'jobwheel[admin]'"
@@ -37,10 +37,13 @@ def _parser() -> argparse.ArgumentParser:
 def _run_executor(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser("jobwheel executor", description="Run the executor that a module holds.")
     parser.add_argument("target", metavar="module:executor", help="such as myapp.jobs:executor")
-    target: str = parser.parse_args(arguments).target
+    parser.add_argument(
+        "--reload", action="store_true", help="start anew when a .py file below the current directory changes"
+    )
+    parser.add_argument("--stop-on-stdin-end", action="store_true", help=argparse.SUPPRESS)
+    given = parser.parse_args(arguments)
     try:
-        load_executor(target, Path.cwd()).run()
+        return run_target(given.target, Path.cwd(), reload=given.reload, stop_on_stdin_end=given.stop_on_stdin_end)
     except JobwheelError as error:
         print(f"jobwheel: {error.message}", file=sys.stderr)
         return 1
-    return 0

@@ -1,4 +1,4 @@
-"""Finding the executor that `module:executor` names."""
+"""Finding and running the executor that `module:executor` names."""
 
 import importlib
 import sys
@@ -8,6 +8,30 @@ from types import ModuleType
 
 from jobwheel import Executor
 from jobwheel.cli.errors import TargetError
+from jobwheel.cli.lifeline import stop_when_stdin_ends
+from jobwheel.cli.reload import run_with_reload
+
+
+def run_target(target: str, folder: Path, *, reload: bool, stop_on_stdin_end: bool) -> int:
+    """Run an executor until a signal; return the exit code.
+
+    Args:
+        target: `module:name`.
+        folder: where the module is looked for first.
+        reload: run it in a process that is started anew when a `.py` file below the folder changes.
+        stop_on_stdin_end: stop when standard input ends, too: who started this is gone.
+
+    Raises:
+        JobwheelError: it cannot be found, or cannot start.
+    """
+    if reload:
+        # -P: the folder is no place to find our modules, or the library's, in.
+        program = (sys.executable, "-P", "-m", "jobwheel", "executor", target, "--stop-on-stdin-end")
+        return run_with_reload(program, folder)
+    if stop_on_stdin_end:
+        stop_when_stdin_ends()
+    load_executor(target, folder).run()
+    return 0
 
 
 def load_executor(target: str, folder: Path) -> Executor:

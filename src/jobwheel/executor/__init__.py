@@ -8,6 +8,7 @@ from jobwheel.executor.errors import (
     NotStartedError,
     SettingError,
     StorageError,
+    UnknownSettingError,
 )
 from jobwheel.executor.executor import Executor
 from jobwheel.executor.log_handler import JobLogHandler
@@ -24,4 +25,5 @@ __all__ = [
     "NotStartedError",
     "SettingError",
     "StorageError",
+    "UnknownSettingError",
 ]

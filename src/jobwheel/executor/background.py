@@ -1,6 +1,7 @@
-"""The thread that an executor lives in, and waiting for a signal."""
+"""The thread that an executor lives in, and waiting for a signal or the program's end."""
 
 import asyncio
+import atexit
 import os
 import signal
 import threading
@@ -28,6 +29,14 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
         return None
     factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
     return factory
+
+
+def before_exit(callback: Callable[[], None]) -> None:
+    """Call back when the program ends by itself, while threads still work."""
+    # `atexit` is too late for an executor, which needs threads and pools of threads to stop: the pools are closed by
+    # then. They register themselves here, before us, and what is registered last is called first.
+    register: Callable[[Callable[[], None]], object] = getattr(threading, "_register_atexit", atexit.register)
+    register(callback)
 
 
 class ExecutorThread:

@@ -16,6 +16,18 @@ class SettingError(JobwheelError):
         super().__init__(f"setting {setting} is {value!r}, but must be {valid}", field=setting)
 
 
+class UnknownSettingError(SettingError):
+    """A name that is no setting, among the arguments of an executor or in its file."""
+
+    code: ClassVar[str] = "unknown_setting"
+
+    def __init__(self, setting: str, where: str, valid: Iterable[str]) -> None:
+        # Without the value: a token under a name that is misspelt is a secret all the same.
+        JobwheelError.__init__(
+            self, f"{where}: {setting!r} is no setting; valid ones are {', '.join(valid)}", field=setting
+        )
+
+
 class HandlerError(JobwheelError):
     """A job handler that cannot be registered."""
 

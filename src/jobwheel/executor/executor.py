@@ -1,20 +1,22 @@
 """What users hold: an executor with its handlers."""
 
 import asyncio
+import contextlib
 import logging
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from jobwheel.executor.background import ExecutorThread, SignalWait
+from jobwheel.executor.background import ExecutorThread, SignalWait, before_exit
 from jobwheel.executor.errors import HandlerError, NotStartedError
 from jobwheel.executor.handlers import HandlerFunction, HandlerTable
 from jobwheel.executor.runtime import ExecutorRuntime
 from jobwheel.executor.server import ExecutorApp
 from jobwheel.executor.settings import ExecutorSettings, resolve
 from jobwheel.executor.turn import Turn
+from jobwheel.executor.wsgi import ExecutorWsgiApp
 from jobwheel.kernel.clock import Clock, SystemClock
 from jobwheel.kernel.logging import configure, get_logger
 from jobwheel.wire.batch import BATCH_PATH
@@ -29,9 +31,9 @@ _PATHS = ("/beat", "/idleBeat", "/run", "/trigger", BATCH_PATH, "/log")
 class Executor:
     """A process's part in the platform: it registers with admins under an app name and runs the jobs they send.
 
-    Arguments go before `JOBWHEEL_EXECUTOR_*` in the environment, and these before the defaults. Making one starts
-    nothing. Its server and its calls live in a thread of their own, each job runs in a thread of its own, so that
-    nothing a handler does stops the heartbeat.
+    Arguments go before `JOBWHEEL_EXECUTOR_*` in the environment, these before the file that `config` names, and this
+    before the defaults. Making one starts nothing. Its server and its calls live in a thread of their own, each job
+    runs in a thread of its own, so that nothing a handler does stops the heartbeat.
 
     Args:
         app_name: the group's name. Empty: nothing is registered.
@@ -43,6 +45,7 @@ class Executor:
         port: where to listen; 0 or less: the next free port from 9999 up.
         log_path: the folder of run logs and of results that wait for an admin.
         dialect: what the admins speak: A (XXL-JOB 2.2), B (2.3 to 3.4), C (3.5 and later); `auto`: learnt from each.
+        config: a TOML file of settings by these names; not set: the one that `JOBWHEEL_EXECUTOR_CONFIG` names, if any.
         options: the rest of `ExecutorSettings`: `access_token_file`, `network`, `log_retention_days`, `log_limit_mb`,
             `heartbeat_s`, `queue_limit`, `timeout_s`, `stop_deadline_s`, `idle_s`, `embedded_server`, `enabled`,
             `tls_certificate`, `tls_key`, `ca_file`.
@@ -63,6 +66,7 @@ class Executor:
         port: int | None = None,
         log_path: str | Path | None = None,
         dialect: str | None = None,
+        config: str | Path | None = None,
         clock: Clock | None = None,
         **options: object,
     ) -> None:
@@ -76,14 +80,17 @@ class Executor:
             "port": port,
             "log_path": log_path,
             "dialect": dialect,
+            "config": config,
             **options,
         }
         self.settings: ExecutorSettings = resolve(arguments, os.environ)
         self._clock = clock or SystemClock()
         self._handlers = HandlerTable()
         self._app = ExecutorApp(_PATHS)
+        self._wsgi_app = ExecutorWsgiApp(self._app)
         self._change = threading.Lock()
         self._thread: ExecutorThread | None = None
+        self._stops_at_exit = False
 
     def job(self, name: str) -> Callable[[Function], Function]:
         """Register the decorated function as the handler `name`; the function itself stays as it is.
@@ -115,8 +122,17 @@ class Executor:
 
     @property
     def asgi_app(self) -> ExecutorApp:
-        """The executor's HTTP API, to mount in an application (then with `embedded_server=False` and an `address`)."""
+        """The executor's HTTP API, to mount in an ASGI application.
+
+        Then with `embedded_server=False` and the `address` where it is reached. One process alone may serve that
+        address: runs are known to the process that took them.
+        """
         return self._app
+
+    @property
+    def wsgi_app(self) -> ExecutorWsgiApp:
+        """The same for a WSGI application. Its servers stop no executor: see `start_in_background`."""
+        return self._wsgi_app
 
     @property
     def started(self) -> bool:
@@ -180,8 +196,33 @@ class Executor:
         """Stop gracefully; returns when all is over: `stop_deadline_s` at most, and a little for the last results."""
         await asyncio.to_thread(self.stop_in_background)
 
-    def start_in_background(self) -> None:
-        """As `start`, for who has no event loop."""
+    @contextlib.asynccontextmanager
+    async def lifespan(self, _app: object = None) -> AsyncIterator[None]:
+        """Start at the beginning of the block and stop at its end.
+
+        It is a lifespan as Starlette and FastAPI take it, `FastAPI(lifespan=executor.lifespan)`, and can be entered
+        inside one of your own: `async with executor.lifespan():`.
+
+        Raises:
+            JobwheelError: as `start`.
+        """
+        try:
+            # Inside: a start that is cancelled goes on in its thread, and has to be undone.
+            await self.start()
+            yield
+        finally:
+            await self.stop()
+
+    def start_in_background(self, *, stop_at_exit: bool = False) -> None:
+        """As `start`, for who has no event loop.
+
+        Args:
+            stop_at_exit: stop gracefully when the program ends by itself, which it then does `stop_deadline_s` later
+                at most. For servers that tell an application nothing of their end, as those of WSGI.
+        """
+        if stop_at_exit and not self._stops_at_exit:
+            self._stops_at_exit = True
+            before_exit(self.stop_in_background)
         with self._change:
             if self.started:
                 return

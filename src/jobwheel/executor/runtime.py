@@ -95,7 +95,7 @@ class ExecutorRuntime(Service):
         await self._client.start()
         if self._settings.admins:
             await self._sender.start()
-        self._app.serve(self._wire_app())
+        self._app.serve(self._wire_app(), local_only=not self._settings.access_tokens)
         if self._settings.embedded_server:
             await self._start_server()
         await self._start_registration()

@@ -5,10 +5,14 @@ import socket
 from typing import Final
 
 from jobwheel.executor.errors import BindError
+from jobwheel.executor.settings import is_loopback
+from jobwheel.kernel.logging import get_logger
 from jobwheel.wire.codec import encode_envelope
 from jobwheel.wire.http_server import listen
 from jobwheel.wire.messages import FAILURE, Reason
 from jobwheel.wire.server import Receive, Scope, Send, WireApp, WireRequest
+
+log = get_logger(__name__)
 
 FIRST_PORT: Final = 9999
 _MOST_PORTS: Final = 1000
@@ -22,11 +26,20 @@ class ExecutorApp:
 
     def __init__(self, paths: tuple[str, ...]) -> None:
         self._stopped = WireApp(dict.fromkeys(paths, _refuse))
+        self._foreign = WireApp(dict.fromkeys(paths, _refuse_foreign))
         self._current = self._stopped
+        self._local_only = False
 
-    def serve(self, app: WireApp | None) -> None:
-        """Hand requests to `app`; None: the executor is stopped."""
+    def serve(self, app: WireApp | None, *, local_only: bool = False) -> None:
+        """Hand requests to `app`; None: the executor is stopped.
+
+        Args:
+            app: what answers.
+            local_only: refuse what does not come from this machine. An executor without a token needs it: where the
+                application that it is mounted in listens is not known here.
+        """
         self._current = app or self._stopped
+        self._local_only = local_only
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -34,7 +47,8 @@ class ExecutorApp:
             path = scope["path"]
             if root and path.startswith(root):
                 scope = {**scope, "path": path[len(root) :] or "/"}
-            await self._current(scope, receive, send)
+            app = self._foreign if self._local_only and not _is_local(scope) else self._current
+            await app(scope, receive, send)
         elif scope["type"] == "lifespan":
             await _lifespan(receive, send)
         else:
@@ -49,6 +63,17 @@ async def _lifespan(receive: Receive, send: Send) -> None:
 
 async def _refuse(_: WireRequest) -> bytes:
     return encode_envelope(FAILURE, "this executor is not started, or is stopped", reason=Reason.STOPPING)
+
+
+async def _refuse_foreign(request: WireRequest) -> bytes:
+    log.warning("executor.foreign_request", path=request.path, client=request.client, advice="set access_token")
+    return encode_envelope(FAILURE, "without an access_token this executor serves its own machine alone")
+
+
+def _is_local(scope: Scope) -> bool:
+    client = scope.get("client")
+    # A socket for both versions of IP gives addresses of version 4 in this form.
+    return client is not None and is_loopback(str(client[0]).removeprefix("::ffff:"))
 
 
 def bind(host: str, port: int) -> socket.socket:

@@ -1,4 +1,4 @@
-"""The executor's settings: arguments before `JOBWHEEL_EXECUTOR_*` before defaults."""
+"""The executor's settings: arguments before `JOBWHEEL_EXECUTOR_*` before a file before defaults."""
 
 import ipaddress
 from collections.abc import Callable, Mapping, Sequence
@@ -10,13 +10,12 @@ from urllib.parse import urlsplit
 from jobwheel.executor.access_tokens import parse_tokens, read_tokens
 from jobwheel.executor.errors import SettingError
 from jobwheel.executor.interfaces import parse_networks
+from jobwheel.executor.settings_sources import given_settings
 from jobwheel.kernel.logging import get_logger
 from jobwheel.kernel.secret import Secret
 from jobwheel.wire.messages import Dialect
 
 log = get_logger(__name__)
-
-PREFIX: Final = "JOBWHEEL_EXECUTOR_"
 
 WILDCARDS: Final = frozenset({"0.0.0.0", "::", "*"})  # noqa: S104 - recognised, not bound
 _TRUE = frozenset({"true", "1", "yes", "on"})
@@ -65,41 +64,18 @@ class ExecutorSettings:
 
 
 def resolve(arguments: Mapping[str, object], environ: Mapping[str, str]) -> ExecutorSettings:
-    """The settings that hold: an argument that is not None, else the environment, else the default.
+    """The settings that hold: an argument that is not None, else the environment, else the file, else the default.
+
+    The file is the one that the argument `config` or `JOBWHEEL_EXECUTOR_CONFIG` names; it uses the arguments' names.
 
     Raises:
-        SettingError: a value cannot work; names the setting and what is valid.
+        SettingError: a value cannot work, or a name is no setting; names the setting and what is valid.
     """
-    unknown = [name for name in arguments if name not in _PARSERS]
-    if unknown:
-        raise SettingError(unknown[0], arguments[unknown[0]], f"left out: the settings are {', '.join(_PARSERS)}")
     values: dict[str, Any] = {}
-    for name, (target, parse) in _PARSERS.items():
-        value = arguments.get(name)
-        source = name
-        if value is None:
-            source = PREFIX + name.upper()
-            value = _from_environment(source, environ)
-        if value is not None:
-            values[target] = parse(source, value)
-    _warn_of_unknown(environ)
+    for name, source, value in given_settings(tuple(_PARSERS), arguments, environ):
+        target, parse = _PARSERS[name]
+        values[target] = parse(source, value)
     return _checked(_with_log_path(_with_token_file(ExecutorSettings(**values))))
-
-
-def _from_environment(variable: str, environ: Mapping[str, str]) -> str | None:
-    value = environ.get(variable, "").strip() or None
-    if value and variable == PREFIX + "PORT" and "://" in value:
-        # A cluster injects an address of this form for a service that happens to bear our name.
-        log.warning("executor.setting_ignored", setting=variable, value=value, reason="not a port but an address")
-        return None
-    return value
-
-
-def _warn_of_unknown(environ: Mapping[str, str]) -> None:
-    known = {PREFIX + name.upper() for name in _PARSERS}
-    unknown = sorted(name for name in environ if name.startswith(PREFIX) and name not in known)
-    if unknown:
-        log.warning("executor.settings_unknown", names=",".join(unknown))
 
 
 def _with_log_path(settings: ExecutorSettings) -> ExecutorSettings:
@@ -120,6 +96,10 @@ def _with_token_file(settings: ExecutorSettings) -> ExecutorSettings:
 def _checked(settings: ExecutorSettings) -> ExecutorSettings:
     if not settings.access_tokens and not is_loopback(settings.host):
         raise SettingError("access_token", "", f"set when host is {settings.host}: without it only loopback is served")
+    if not settings.access_tokens and settings.address and not settings.embedded_server:
+        served = urlsplit(settings.address).hostname or ""
+        if not is_loopback(served):
+            raise SettingError("access_token", "", f"set when the application listens at {served}, beyond this machine")
     if settings.registers and not settings.embedded_server and settings.address is None:
         raise SettingError("address", None, "set when embedded_server is off: nobody else knows where the app listens")
     if settings.network and settings.host not in WILDCARDS:

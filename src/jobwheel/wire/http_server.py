@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import logging
 import socket
+import threading
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +18,7 @@ from jobwheel.wire.server import Receive, Scope, Send
 log = get_logger(__name__)
 
 _BACKLOG: Final = 2048
+_UVICORN_LOGGER: Final = logging.getLogger("uvicorn.error")
 
 AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 
@@ -58,6 +61,20 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
+class _NoSmallTalk(logging.Filter):
+    """Drops what uvicorn tells at INFO in the thread that makes this.
+
+    It tells of its start and its end. An application that uvicorn serves as well would seem to start and end twice.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._thread = threading.get_ident()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return record.levelno >= logging.WARNING or record.thread != self._thread
+
+
 class HttpServer(Service):
     """uvicorn without its signal handlers and its logging set-up. Owns the socket; serves once."""
 
@@ -70,8 +87,11 @@ class HttpServer(Service):
         self._options = options or HttpOptions()
         self._server: Any = None
         self._serving: asyncio.Task[None] | None = None
+        self._filter: _NoSmallTalk | None = None
 
     async def on_start(self) -> None:
+        self._filter = _NoSmallTalk()
+        _UVICORN_LOGGER.addFilter(self._filter)
         ready = asyncio.Event()
         self._server = _make_server(self._app, self._options, ready)
         self._serving = asyncio.create_task(self._server.serve(sockets=[self._listener]), name=self.name)
@@ -90,6 +110,8 @@ class HttpServer(Service):
         if self._serving is not None:
             self._server.should_exit = True
             await asyncio.gather(self._serving, return_exceptions=True)
+        if self._filter is not None:
+            _UVICORN_LOGGER.removeFilter(self._filter)
         self._listener.close()
 
 

@@ -1,13 +1,20 @@
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from jobwheel import Executor
+from tests.support.executor_peer import ExecutorPeer
 from tests.support.http_peer import unused_port
 from tests.support.recording_admin import RecordingAdmin
 
 MakeExecutor = Callable[..., Executor]
+Process = subprocess.Popen[str]
+Launch = Callable[..., Process]
 
 
 @pytest.fixture
@@ -41,3 +48,39 @@ def make_executor(admin: RecordingAdmin, tmp_path: Path) -> Iterator[MakeExecuto
 @pytest.fixture
 def executor(make_executor: MakeExecutor) -> Executor:
     return make_executor()
+
+
+@pytest.fixture
+def launch_python(tmp_path: Path, admin: RecordingAdmin) -> Iterator[Launch]:
+    """Starts Python with arguments and variables; what it started is killed after the test."""
+    processes: list[Process] = []
+
+    def start(*arguments: str | Path, **environment: str) -> Process:
+        usual = {"JOBWHEEL_EXECUTOR_ADMIN": admin.url, "JOBWHEEL_EXECUTOR_PORT": "0"}
+        process = subprocess.Popen(
+            [sys.executable, *map(str, arguments)],
+            cwd=tmp_path,
+            env={**os.environ, **usual, **environment},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        processes.append(process)
+        return process
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.communicate()
+
+
+def registered(admin: RecordingAdmin, number: int = 1) -> ExecutorPeer:
+    """The executor of the `number`-th instance that registers."""
+
+    def instances() -> list[str]:
+        return list(dict.fromkeys(beat.body["features"]["instance"] for beat in admin.of("registry")))
+
+    admin.wait_for(lambda: len(instances()) == number, 30)
+    beat = next(item for item in admin.of("registry") if item.body["features"]["instance"] == instances()[-1])
+    address = urlsplit(beat.body["registryValue"])
+    assert address.port is not None
+    return ExecutorPeer(address.port, base=address.path.rstrip("/"))

@@ -1,22 +1,16 @@
 """Executors in processes of their own: killed, told to stop, and the example that people copy."""
 
-import os
 import signal
-import subprocess
-import sys
 import threading
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from jobwheel.wire.codec import encode_envelope
-from tests.support.executor_peer import ExecutorPeer
+from tests.integration.executor.conftest import Launch, Process, registered
 from tests.support.recording_admin import Recorded, RecordingAdmin, success, wait_until
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(60)]
-
-ROOT = Path(__file__).parents[3]
 
 PROGRAM = """
 import pathlib, threading
@@ -38,43 +32,37 @@ def waits(ctx: JobContext) -> str:
 executor.run()
 """
 
-Launch = Callable[..., "subprocess.Popen[str]"]
+EMBEDDED = """
+import pathlib, sys, threading
+from jobwheel import Executor, JobContext
+
+executor = Executor(app_name="demo", stop_deadline_s=10)
+
+@executor.job("waits")
+def waits(ctx: JobContext) -> str:
+    ctx.log.info("waiting")
+    pathlib.Path("begun").touch()
+    while not pathlib.Path(ctx.parameter).exists():
+        threading.Event().wait(0.01)
+    return "waited"
+
+executor.start_in_background(stop_at_exit=True)
+executor.start_in_background(stop_at_exit=True)
+while not pathlib.Path("begun").exists():
+    threading.Event().wait(0.01)
+sys.exit(3)
+"""
 
 
 @pytest.fixture
-def launch(tmp_path: Path, admin: RecordingAdmin) -> Iterator[Launch]:
-    processes: list[subprocess.Popen[str]] = []
-
-    def start(program: Path | None = None, **environment: str) -> "subprocess.Popen[str]":
+def launch(launch_python: Launch, tmp_path: Path) -> Launch:
+    def start(program: Path | None = None, **environment: str) -> Process:
         if program is None:
             program = tmp_path / "program.py"
             program.write_text(PROGRAM)
-        usual = {"JOBWHEEL_EXECUTOR_ADMIN": admin.url, "JOBWHEEL_EXECUTOR_PORT": "0"}
-        process = subprocess.Popen(
-            [sys.executable, str(program)],
-            cwd=tmp_path,
-            env={**os.environ, **usual, **environment},
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        processes.append(process)
-        return process
+        return launch_python(program, **environment)
 
-    yield start
-    for process in processes:
-        process.kill()
-        process.communicate()
-
-
-def registered(admin: RecordingAdmin, number: int = 1) -> ExecutorPeer:
-    """The executor of the `number`-th instance that registers."""
-
-    def instances() -> list[str]:
-        return list(dict.fromkeys(beat.body["features"]["instance"] for beat in admin.of("registry")))
-
-    admin.wait_for(lambda: len(instances()) == number, 30)
-    beat = next(item for item in admin.of("registry") if item.body["features"]["instance"] == instances()[-1])
-    return ExecutorPeer(int(beat.body["registryValue"].rstrip("/").rsplit(":", 1)[1]))
+    return start
 
 
 def test_a_result_survives_a_kill_between_the_handlers_end_and_the_admins_answer(
@@ -153,22 +141,20 @@ def test_a_second_signal_ends_it_at_once(launch: Launch, admin: RecordingAdmin, 
     assert process.wait(5) == -signal.SIGTERM
 
 
-def test_the_minimal_example(launch: Launch, admin: RecordingAdmin) -> None:
-    example = ROOT / "examples" / "minimal.py"
-    process = launch(example)
-    peer = registered(admin)
-    assert admin.of("registry")[0].body["registryKey"] == "minimal"
-    log_id = peer.run("greet", "Ada")
-    assert admin.result_of(log_id)["handleMsg"] == "hello, Ada"
-    assert "[INFO] greeting Ada" in peer.log(log_id)["logContent"]
-    process.send_signal(signal.SIGINT)
-    assert process.wait(20) == 0
-    assert process.stderr is not None
-    log = process.stderr.read()
-    assert f'address=http://127.0.0.1:{peer.port}/ reason="host is loopback"' in log
-    assert "executor.registered" in log
-    assert "Traceback" not in log
-    assert len(admin.of("registryRemove")) == 1
+def test_an_embedded_executor_stops_well_when_its_program_ends(
+    launch: Launch, admin: RecordingAdmin, tmp_path: Path
+) -> None:
+    program = tmp_path / "application.py"
+    program.write_text(EMBEDDED)
+    # By its name: to look it up takes a pool of threads, which is closed soon after the program's end.
+    process = launch(program, JOBWHEEL_EXECUTOR_ADMIN=f"http://localhost:{admin.port}")
+    log_id = registered(admin).run("waits", str(tmp_path / "flag"))
+    admin.wait_for(lambda: bool(admin.of("registryRemove")), 20)
+    assert process.poll() is None
+    (tmp_path / "flag").touch()
+    _, log = process.communicate(timeout=20)
+    assert (process.returncode, log) == (3, "")
+    assert admin.result_of(log_id)["handleMsg"] == "waited"
 
 
 def test_a_bad_setting_is_one_line_that_names_it(launch: Launch) -> None:
@@ -176,12 +162,3 @@ def test_a_bad_setting_is_one_line_that_names_it(launch: Launch) -> None:
     _, log = process.communicate(timeout=20)
     assert process.returncode == 1
     assert "setting JOBWHEEL_EXECUTOR_QUEUE_LIMIT is 'lots', but must be a whole number" in log.splitlines()[-1]
-
-
-def test_an_import_of_the_sdk_brings_nothing_heavy() -> None:
-    code = (
-        "import sys, jobwheel; jobwheel.Executor(port=0); "
-        "print(sorted({'uvicorn', 'fastapi', 'sqlalchemy', 'httpx', 'typer', 'uvloop'} & set(sys.modules)))"
-    )
-    reply = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
-    assert reply.stdout.strip() == "[]"

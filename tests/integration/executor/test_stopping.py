@@ -176,7 +176,14 @@ async def test_the_application_can_be_mounted_elsewhere(make_executor: MakeExecu
         async def send(message: dict[str, object]) -> None:
             sent.append(message)
 
-        scope = {"type": "http", "method": "POST", "path": path, "root_path": root_path, "headers": []}
+        scope = {
+            "type": "http",
+            "method": "POST",
+            "path": path,
+            "root_path": root_path,
+            "headers": [],
+            "client": ("127.0.0.1", 50_000),
+        }
         await executor.asgi_app(scope, receive, send)  # type: ignore[arg-type]  # wider types of messages
         return bytes(sent[1]["body"])  # type: ignore[call-overload, no-any-return]
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from jobwheel.executor.errors import SettingError
+from jobwheel.executor.errors import SettingError, UnknownSettingError
 from jobwheel.executor.settings import ExecutorSettings, is_loopback, resolve
 from jobwheel.wire.messages import Dialect
 
@@ -88,8 +88,17 @@ def test_a_bad_value_is_named_with_what_is_valid(setting: str, value: object) ->
 
 
 def test_an_unknown_argument_is_named() -> None:
-    with pytest.raises(SettingError, match=r"setting queue_limits is 5, but must be left out: .*queue_limit"):
+    with pytest.raises(
+        UnknownSettingError, match=r"Executor\(…\): 'queue_limits' is no setting; .*queue_limit,"
+    ) as caught:
         resolve({"queue_limits": 5}, {})
+    assert caught.value.field == "queue_limits"
+
+
+def test_the_value_of_an_unknown_name_is_not_shown_since_it_may_be_a_token() -> None:
+    with pytest.raises(UnknownSettingError) as caught:
+        resolve({"access_tokens": "Vq7-made-up"}, {})
+    assert "Vq7" not in str(caught.value)
 
 
 def test_a_bad_value_of_the_environment_is_named_by_its_variable() -> None:
@@ -154,7 +163,16 @@ def test_without_a_server_of_its_own_the_address_must_be_told() -> None:
     arguments = {"app_name": "demo", "admin": "http://a", "embedded_server": False}
     with pytest.raises(SettingError, match="address"):
         resolve(arguments, {})
-    assert resolve({**arguments, "address": "http://b/jobs/"}, {}).address == "http://b/jobs/"
+    assert resolve({**arguments, "address": "http://127.0.0.1/jobs/"}, {}).address == "http://127.0.0.1/jobs/"
+
+
+def test_an_application_that_others_reach_needs_a_token() -> None:
+    arguments = {"embedded_server": False, "address": "http://b/jobs/"}
+    with pytest.raises(
+        SettingError, match="setting access_token is '', but must be set when the application listens at b"
+    ):
+        resolve(arguments, {})
+    assert resolve({**arguments, "access_token": "Kx93-made-up"}, {}).address == "http://b/jobs/"
 
 
 @pytest.mark.parametrize(("text", "value"), [("true", True), ("1", True), ("OFF", False), ("no", False)])

@@ -1,0 +1,1 @@
+"""Executors inside frameworks: a module for each, which alone imports it."""
