@@ -96,7 +96,11 @@ class _Line:
 
 
 class Askers:
-    """Asks for runs whose strategy wants it, each with a slot of its lane; `answered` gets what came out."""
+    """Asks for runs whose strategy wants it, each with a slot of its lane; `answered` gets what came out.
+
+    A group whose executors hang must not fill the memory: of a quarter of the wheel's capacity in all, one that has its
+    share has no place for more runs.
+    """
 
     def __init__(
         self,
@@ -115,12 +119,24 @@ class Askers:
         self._clock = context.clock
         self._answered = answered
         self._questions = Questions(context.limits.address_limit)
+        self._share = context.limits.address_limit
+        self._most_waiting = context.limits.wheel_capacity // 4
+        self._waiting = 0
         self._lines: dict[tuple[str, GroupId], _Line] = {}
         self._workers: set[asyncio.Task[None]] = set()
+
+    def has_place(self, lane: Lane, group_id: GroupId) -> bool:
+        """Whether another run of the group may be held."""
+        return self._waiting < self._most_waiting or self._waiting_of(lane, group_id) < self._share
+
+    def is_relieved(self, lane: Lane, group_id: GroupId) -> bool:
+        """Whether a group that had no place has a good deal of it again."""
+        return self._waiting <= self._most_waiting // 2 or self._waiting_of(lane, group_id) <= self._share // 2
 
     def add(self, lane: Lane, run: PendingRun, job: DispatchJob) -> None:
         line = self._lines.setdefault((lane.name, job.group_id), _Line(lane, job.group_id))
         line.runs.append((run, job))
+        self._waiting += 1
         if line.workers < lane.limit:
             line.workers += 1
             worker = asyncio.create_task(self._work(line))
@@ -135,6 +151,11 @@ class Askers:
         """Forget the runs that nobody asks for yet."""
         for line in self._lines.values():
             line.runs.clear()
+        self._waiting = 0
+
+    def _waiting_of(self, lane: Lane, group_id: GroupId) -> int:
+        line = self._lines.get((lane.name, group_id))
+        return 0 if line is None else len(line.runs)
 
     async def stop(self) -> None:
         """Break off: the runs are pending still."""
@@ -161,6 +182,7 @@ class Askers:
     async def _ask_next(self, line: _Line) -> None:
         if line.runs:
             run, job = line.runs.popleft()
+            self._waiting -= 1
             began_s = self._clock.monotonic()
             chosen = await self._choose(run, job)
             self._answered(line.lane, run, Answers(chosen, self._clock.monotonic() - began_s))

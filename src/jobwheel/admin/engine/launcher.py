@@ -16,6 +16,7 @@ from jobwheel.admin.engine.dispatcher import Dispatcher, Flight, Sent
 from jobwheel.admin.engine.executor_client import ExecutorClient
 from jobwheel.admin.engine.figures import LaneFigures
 from jobwheel.admin.engine.lanes import Lane, SlowJobs
+from jobwheel.admin.engine.put_off import PutOff
 from jobwheel.admin.engine.routing import Chosen, Routers
 from jobwheel.admin.engine.senders import Senders
 from jobwheel.admin.store import run_log, runs
@@ -60,7 +61,7 @@ class Launcher(Service):
         self._answers: dict[RunId, Answers] = {}
         self._slow_jobs = SlowJobs(context.limits.slow_send_ms / 1000, context.limits.slow_sends)
         self._slots = AddressSlots(context.limits.address_limit, context.limits.wheel_capacity // 2)
-        self._put_off: dict[JobId, str] = {}
+        self._put_off = PutOff()
         self._senders = Senders(dispatcher, context.limits.address_limit, context.clock, self._on_landed)
         self._taking_off = {lane.name: asyncio.Lock() for lane in self.lanes}
         self._backoff = Backoff(most_s=MOST_PAUSE_S)
@@ -82,11 +83,8 @@ class Launcher(Service):
         return self._slots.parked
 
     def put_off_jobs(self) -> list[JobId]:
-        """Jobs of which runs were put off: the feeder leaves them in the database until their address is relieved."""
-        relieved = [job_id for job_id, address in self._put_off.items() if self._slots.is_relieved(address)]
-        for job_id in relieved:
-            del self._put_off[job_id]
-        return list(self._put_off)
+        """Jobs of which runs were put off: the feeder leaves them in the database until there is room for them."""
+        return self._put_off.jobs()
 
     def is_in_flight(self, run_id: RunId) -> bool:
         return self._senders.holds(run_id)
@@ -194,9 +192,8 @@ class Launcher(Service):
 
     def _forget_all(self, runs: Sequence[PendingRun]) -> None:
         self._forget([run.id for run in runs])
-        if self._answers:
-            for run in runs:
-                self._answers.pop(run.id, None)
+        for run in runs if self._answers else ():
+            self._answers.pop(run.id, None)
 
     def _route(self, lane: Lane, batch: Sequence[PendingRun], jobs: Mapping[JobId, DispatchJob]) -> Departures:
         found = Departures()
@@ -207,7 +204,10 @@ class Launcher(Service):
             else:
                 self._finder.route(found, run, job, self._answers.get(run.id))
         for run, job in found.to_ask:
-            self._askers.add(lane, run, job)
+            if self._askers.has_place(lane, job.group_id):
+                self._askers.add(lane, run, job)
+            else:
+                self._leave_to_feeder(run, functools.partial(self._askers.is_relieved, lane, job.group_id))
         found.flights = [flight for flight in found.flights if self._has_slot(flight)]
         self._slots.release_called(batch)
         found.broadcasts = [broadcast for broadcast in found.broadcasts if self._has_slots(broadcast)]
@@ -220,8 +220,8 @@ class Launcher(Service):
         if self._slots.has_place(address):
             self._slots.park(address, flight.run)
             self._remember(flight)
-            return False
-        self._leave_to_feeder(flight, address)
+        else:
+            self._leave_to_feeder(flight.run, functools.partial(self._slots.is_relieved, address))
         return False
 
     def _remember(self, flight: Flight) -> None:
@@ -235,17 +235,17 @@ class Launcher(Service):
         addresses = [broadcast.flight.candidates[0].address, *(candidate.address for candidate in broadcast.others)]
         full = next((address for address in addresses if self._slots.is_overbooked(address)), None)
         if full is not None:
-            self._leave_to_feeder(broadcast.flight, full)
+            self._leave_to_feeder(broadcast.flight.run, functools.partial(self._slots.is_relieved, full))
             return False
         for address in addresses:
             self._slots.take_more(address)
         return True
 
-    def _leave_to_feeder(self, flight: Flight, address: str) -> None:
+    def _leave_to_feeder(self, run: PendingRun, is_relieved: Callable[[], bool]) -> None:
         """Out of the memory, where it would take everybody's room: it is pending, and the feeder brings it."""
-        self._put_off[flight.job.id] = address
-        self._answers.pop(flight.run.id, None)
-        self._forget([flight.run.id])
+        self._put_off.add(run.job_id, is_relieved)
+        self._answers.pop(run.id, None)
+        self._forget([run.id])
 
     def _start(self, lane: Lane, departures: Departures, taken: TakenOff) -> None:
         for each in departures.grounded:
