@@ -9,6 +9,7 @@ import pytest
 
 from jobwheel.admin.domain.job import Job
 from jobwheel.admin.domain.run import Outcome, Run
+from tests.support.due_runs import write_due
 from tests.support.live_admin import LiveAdmin, live_admin, seen, until
 from tests.support.recording_executor import INSTANCE, Asked, RecordingExecutor, accept, refuse
 
@@ -144,3 +145,28 @@ async def test_a_take_off_that_fails_is_made_again_and_keeps_no_slot(
         await all_done(live, job, 2)
         assert [shards(each.runs()) for each in group] == [[(0, 2)], [(1, 2)]]
         await until(lambda: not live.admin.engine.launcher._slots._addresses)
+
+
+@pytest.mark.timeout(30)
+async def test_broadcasts_that_come_too_fast_leave_their_turn_to_runs_that_wait(tmp_path: Path, prepared: Path) -> None:
+    """Each shard that arrives brings two more broadcasts: the address never has fewer on their way than slots."""
+    shutil.copytree(prepared, tmp_path / "data")
+    began = asyncio.Event()
+
+    async with live_admin(tmp_path / "data", address_limit=1) as live, live.executors(1) as (only,):
+        flood, job = await live.job(route_strategy="SHARDING_BROADCAST"), await live.job()
+
+        async def one_more(executor: RecordingExecutor, asked: Asked) -> dict[str, Any] | bytes | None:
+            await began.wait()
+            if asked.body["jobId"] == flood.id:
+                await write_due(live, flood, 2)
+            return await accept(executor, asked)
+
+        only.answer = one_more
+        await write_due(live, flood, 20)
+        await until(lambda: live.admin.engine.collect().sends_in_flight == 20)
+        run_ids = await write_due(live, job, 20)
+        await until(lambda: live.admin.engine.launcher.parked == 20)
+        began.set()
+        await until(lambda: {each.log_id for each in only.runs()} >= set(run_ids), 15)
+        only.answer = accept

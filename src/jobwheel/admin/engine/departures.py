@@ -45,6 +45,10 @@ class Broadcast(msgspec.Struct, frozen=True):
     others: Sequence[Candidate]
     messages: TriggerMessages
 
+    def addresses(self) -> list[str]:
+        """Where its shards go, in order of their index."""
+        return [self.flight.candidates[0].address, *(candidate.address for candidate in self.others)]
+
     def shards(self) -> take_off.Broadcast:
         """What the take-off must know to make the other shards."""
         flight, total = self.flight, len(self.others) + 1
@@ -90,8 +94,8 @@ class Departures:
 
     def addresses(self) -> list[str]:
         """Where the flights go: each has a slot there, the shards that are not made yet as well."""
-        shards = [candidate.address for each in self.broadcasts for candidate in each.others]
-        return [*(flight.candidates[0].address for flight in self.all_flights()), *shards]
+        shards = [address for each in self.broadcasts for address in each.addresses()]
+        return [*(flight.candidates[0].address for flight in self.flights), *shards]
 
     def runs(self) -> list[PendingRun]:
         """The runs that take off."""

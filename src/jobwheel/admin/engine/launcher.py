@@ -232,10 +232,10 @@ class Launcher(Service):
 
     def _has_slots(self, broadcast: Broadcast) -> bool:
         """All runs of a broadcast go together, slots or not; within bounds."""
-        addresses = [broadcast.flight.candidates[0].address, *(candidate.address for candidate in broadcast.others)]
-        full = next((address for address in addresses if self._slots.is_overbooked(address)), None)
+        addresses, run = broadcast.addresses(), broadcast.flight.run
+        full = next((address for address in addresses if self._slots.is_overbooked(address, run.due_ms)), None)
         if full is not None:
-            self._leave_to_feeder(broadcast.flight.run, functools.partial(self._slots.is_relieved, full))
+            self._leave_to_feeder(run, functools.partial(self._slots.takes_broadcasts, full, run.due_ms))
             return False
         for address in addresses:
             self._slots.take_more(address)
