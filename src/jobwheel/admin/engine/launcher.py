@@ -97,7 +97,7 @@ class Launcher(Service):
     def _call(self, runs: Sequence[PendingRun]) -> None:
         """It is the turn of runs that were parked: they are next in their jobs' lanes."""
         for lane, of_lane in self._by_lane(runs):
-            lane.put_first(of_lane)
+            lane.call(of_lane)
 
     def _by_lane(self, runs: Sequence[PendingRun]) -> Iterable[tuple[Lane, Sequence[PendingRun]]]:
         return zip(self.lanes, self._slow_jobs.sorted_out(runs, self.clock.now()), strict=True)
@@ -276,7 +276,7 @@ class Launcher(Service):
             # It will be sent nowhere; what the questions took counts all the same.
             self._slow_jobs.note(run.job_id, answers.took_s, self.clock.now())
         self._answers[run.id] = answers
-        lane.put_first([run])
+        lane.call([run])
 
     def _on_landed(self, address: str, flights: Sequence[Flight], took_s: float, sent: Sent) -> None:
         if not sent.answered:
