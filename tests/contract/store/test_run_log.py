@@ -9,7 +9,7 @@ from jobwheel.admin.domain.policies import AWAITING_SETTLEMENT_MS
 from jobwheel.admin.domain.run import Outcome
 from jobwheel.admin.domain.writes import Accepted, Ended, RunWrite, Settlement, Unconfirmed, Unsent
 from jobwheel.admin.store import run_log
-from jobwheel.admin.store.run_log import CheckLater
+from jobwheel.admin.store.run_log import CheckLater, SendingRun
 from tests.support.store import ADDRESS, INSTANCE, NOW_MS, Store, take_off
 
 OTHER = NodeId(2**40)
@@ -355,7 +355,7 @@ async def test_own_runs_that_are_being_sent_for_too_long(store: Store) -> None:
     await store.sending(OTHER)
     pending = (await store.pending(node))[0].id
     await store.change_run(pending, sent_ms=NOW_MS - 1)
-    assert await store.database.read(run_log.sending_since, node, NOW_MS + 1, 10) == [run_id]
+    assert await store.database.read(run_log.sending_since, node, NOW_MS + 1, 10) == [SendingRun(run_id, ADDRESS)]
     assert await store.database.read(run_log.sending_since, node, NOW_MS, 10) == []
 
 

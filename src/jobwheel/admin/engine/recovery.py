@@ -64,16 +64,23 @@ class Recovery:
         return len(mine)
 
     async def _free_stuck(self) -> None:
-        """A run that the database has as being sent by this node, and that nobody here is sending."""
+        """A run that the database has as being sent by this node, and that nobody here is sending.
+
+        One without an address was sent nowhere: it has its turn again.
+        """
         context = self._context
         now_ms = context.clock.now()
         before_ms = now_ms - int(context.limits.send_timeout_s * 1000) - _STALE_MARGIN_MS
-        stuck = await context.database.read(run_log.sending_since, context.node.id, before_ms, _MOST)
-        for run_id in stuck:
-            if not self._is_in_flight(run_id):
-                log.warning("recovery.stuck_in_sending", run_id=run_id)
+        sending = await context.database.read(run_log.sending_since, context.node.id, before_ms, _MOST)
+        stuck = [run for run in sending if not self._is_in_flight(run.id)]
+        for run in stuck:
+            log.warning("recovery.stuck_in_sending", run_id=run.id)
+            if run.address:
                 since_ms = context.database.now_ms()
-                self._writer.add(Unconfirmed(run_id, since_ms, since_ms, context.messages.broken_off()))
+                self._writer.add(Unconfirmed(run.id, since_ms, since_ms, context.messages.broken_off()))
+        unsent = [run.id for run in stuck if not run.address]
+        if unsent:
+            await context.database.write(run_log.take_back, context.node.id, unsent)
 
     async def _look(self, run: UnconfirmedRun, job: DispatchJob | None, now_ms: int) -> None:
         silent_ms = now_ms - run.unheard_ms

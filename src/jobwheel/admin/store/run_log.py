@@ -158,14 +158,22 @@ def is_sending(connection: Connection, node_id: NodeId, run_id: RunId) -> bool:
     return connection.execute(mine).first() is not None
 
 
-def sending_since(connection: Connection, node_id: NodeId, before_ms: int, most: int) -> list[RunId]:
+@dataclass(frozen=True, slots=True)
+class SendingRun:
+    """A run that is being sent; one without an address took off only to fail."""
+
+    id: RunId
+    address: str
+
+
+def sending_since(connection: Connection, node_id: NodeId, before_ms: int, most: int) -> list[SendingRun]:
     """The node's runs that have been being sent since before the moment."""
     rows = connection.execute(
-        select(job_log.c.id)
+        select(job_log.c.id, job_log.c.executor_address)
         .where(job_log.c.phase == Phase.SENDING, job_log.c.owner == node_id, job_log.c.sent_ms < before_ms)
         .limit(most)
     )
-    return [RunId(run_id) for run_id in rows.scalars()]
+    return [SendingRun(RunId(row.id), row.executor_address or "") for row in rows]
 
 
 @dataclass(frozen=True, slots=True)
