@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from jobwheel.admin.domain.ids import JobId, RunId
+from jobwheel.admin.domain.ids import JobId, NodeId, RunId
 from jobwheel.admin.domain.job import DispatchJob
 from jobwheel.admin.domain.policies import RouteStrategy, RunLimitOverflow
 from jobwheel.admin.domain.run import NewRun, PendingRun, Shard
-from jobwheel.admin.domain.writes import TakeOff
+from jobwheel.admin.domain.writes import TakeBack, TakeOff
 from jobwheel.admin.engine.addresses import AddressBook, Candidate
 from jobwheel.admin.engine.context import EngineContext
 from jobwheel.admin.engine.dispatcher import Flight
@@ -75,6 +75,8 @@ class Departures:
     """What is to become of the runs of a batch.
 
     Attributes:
+        owner: the node whose runs they are.
+        sent_ms: when they take off.
         flights: runs with an address, those of `broadcasts` left out.
         grounded: runs without one.
         orphans: runs whose job is gone.
@@ -82,6 +84,8 @@ class Departures:
         over_limit: the jobs whose runs over their limit do not wait, and what is said of these.
     """
 
+    owner: NodeId
+    sent_ms: int
     flights: list[Flight] = field(default_factory=list)
     broadcasts: list[Broadcast] = field(default_factory=list)
     grounded: list[Grounded] = field(default_factory=list)
@@ -100,6 +104,11 @@ class Departures:
     def runs(self) -> list[PendingRun]:
         """The runs that take off."""
         return [*(each.run for each in self.all_flights()), *(each.run for each in self.grounded), *self.orphans]
+
+    def take_backs(self) -> list[TakeBack]:
+        """What makes the runs that took off pending again, if they did."""
+        broadcasts = {each.flight.run.id for each in self.broadcasts}
+        return [TakeBack(run.id, self.owner, self.sent_ms, run.id in broadcasts) for run in self.runs()]
 
     def batch(self) -> take_off.Batch:
         """What the database is told."""
@@ -162,9 +171,9 @@ class RouteFinder:
         elif run.shard is not None:
             had = [each for each in candidates if each.address == run.address]
             heading += self._context.messages.shard(run.shard.index, run.shard.total)
-            departures.flights.append(self._flight(run, job, (had or candidates)[:1], heading))
+            departures.flights.append(self._flight(departures, run, job, (had or candidates)[:1], heading))
         elif job.route_strategy == RouteStrategy.SHARDING_BROADCAST:
-            flight = self._flight(run, job, candidates[:1], heading)
+            flight = self._flight(departures, run, job, candidates[:1], heading)
             departures.broadcasts.append(Broadcast(flight, candidates[1:], self._context.messages))
         else:
             self._order(departures, run, job, candidates, heading)
@@ -182,7 +191,7 @@ class RouteFinder:
         except UnknownStrategyError as error:
             departures.grounded.append(Grounded(run, job, heading + self._context.messages.unknown_strategy(error)))
         else:
-            departures.flights.append(self._flight(run, job, ordered, heading))
+            departures.flights.append(self._flight(departures, run, job, ordered, heading))
 
     def _follow(
         self, departures: Departures, run: PendingRun, job: DispatchJob, answers: Answers, heading: str
@@ -192,7 +201,8 @@ class RouteFinder:
         if not chosen.candidates:
             departures.grounded.append(Grounded(run, job, heading + self._context.messages.none_said_yes()))
         else:
-            departures.flights.append(self._flight(run, job, chosen.candidates, heading, answers.took_s))
+            flight = self._flight(departures, run, job, chosen.candidates, heading)
+            departures.flights.append(msgspec.structs.replace(flight, asked_s=answers.took_s))
 
     def _heading(self, run: PendingRun, job: DispatchJob, candidates: Sequence[Candidate]) -> str:
         addresses = tuple([each.address for each in candidates])
@@ -215,17 +225,12 @@ class RouteFinder:
         return messages.list_empty() if fixed else messages.no_address()
 
     def _flight(
-        self,
-        run: PendingRun,
-        job: DispatchJob,
-        candidates: Sequence[Candidate],
-        heading: str,
-        asked_s: float = 0.0,
+        self, departures: Departures, run: PendingRun, job: DispatchJob, candidates: Sequence[Candidate], heading: str
     ) -> Flight:
         app_name = self._book.app_name(job.group_id) or ""
         # Addresses named by a person are tried one at most.
         tried = candidates[:1] if run.named_addresses else candidates
-        return Flight(run, job, app_name, tried, heading, self._context.node.id, asked_s)
+        return Flight(run, job, app_name, tried, heading, departures.owner, departures.sent_ms)
 
 
 def _as_it_stands(answers: Answers, candidates: Sequence[Candidate]) -> Answers | None:

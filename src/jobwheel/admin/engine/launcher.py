@@ -19,7 +19,8 @@ from jobwheel.admin.engine.lanes import Lane, SlowJobs
 from jobwheel.admin.engine.put_off import PutOff
 from jobwheel.admin.engine.routing import Chosen, Routers
 from jobwheel.admin.engine.senders import Senders
-from jobwheel.admin.store import run_log, runs
+from jobwheel.admin.engine.take_backs import TakeBacks
+from jobwheel.admin.store import runs
 from jobwheel.admin.store.errors import UnknownCommitError
 from jobwheel.admin.store.take_off import TakenOff, take_off
 from jobwheel.kernel.backoff import Backoff
@@ -31,7 +32,6 @@ log = get_logger(__name__)
 
 _MOST_IN_TAKE_OFF = 1000
 _STOP_WAIT_S = 3.2
-_UNDO_TRIES = 10
 
 
 class Launcher(Service):
@@ -48,11 +48,13 @@ class Launcher(Service):
         book: AddressBook,
         routers: Routers,
         dispatcher: Dispatcher,
+        take_backs: TakeBacks,
         forget: Callable[[Iterable[RunId]], None],
     ) -> None:
         super().__init__("launcher", context.clock)
         self._context = context
         self._dispatcher = dispatcher
+        self._take_backs = take_backs
         self._forget = forget
         self.lanes = (Lane("fast", context.limits.fast_lane), Lane("slow", context.limits.slow_lane))
         self._book = book
@@ -87,7 +89,8 @@ class Launcher(Service):
         return self._put_off.jobs()
 
     def is_in_flight(self, run_id: RunId) -> bool:
-        return self._senders.holds(run_id)
+        """Whether somebody here knows what is to become of a run that took off."""
+        return self._senders.holds(run_id) or self._take_backs.holds(run_id)
 
     def submit(self, due: Sequence[PendingRun]) -> None:
         """Runs came due: put each into its job's lane."""
@@ -126,8 +129,7 @@ class Launcher(Service):
                 await self.cancel(f"pump.{lane.name}")
         await self._askers.stop()
         unsent = await self._senders.stop(_STOP_WAIT_S)
-        if unsent:
-            await self._context.database.write(run_log.take_back, self._context.node.id, unsent)
+        self._take_backs.add(flight.take_back() for flight in unsent)
 
     async def _pump(self, lane: Lane) -> None:
         failures = 0
@@ -152,7 +154,7 @@ class Launcher(Service):
     async def _launch(self, lane: Lane, batch: Sequence[PendingRun]) -> None:
         """Take a batch off; if the database fails, every run of it is back in the lane or parked."""
         context = self._context
-        departures = Departures(orphans=list(batch))
+        departures = Departures(context.node.id, self.clock.now(), orphans=list(batch))
         try:
             jobs = await context.database.read(runs.load_dispatch_jobs, list({run.job_id for run in batch}))
             await self._book.learn([job.group_id for job in jobs.values()])
@@ -161,9 +163,12 @@ class Launcher(Service):
             taken = TakenOff(set())
             if leaving:
                 told = departures.batch()
-                taken = await context.database.write(take_off, context.zone, context.node.id, self.clock.now(), told)
+                taken = await context.database.write(take_off, context.zone, departures.owner, departures.sent_ms, told)
         except UnknownCommitError:
-            await self._undo(departures)
+            # If it was committed, it is undone: who waits for that holds up others. The feeder brings the runs.
+            self._take_backs.add(departures.take_backs())
+            self._give_all_back(departures)
+            self._forget_all(departures.runs())
             raise
         except BaseException:
             # Also a cancellation that nobody asked for, from something that was waited for.
@@ -173,30 +178,13 @@ class Launcher(Service):
         self._forget_all(leaving)
         self._start(lane, departures, taken)
 
-    async def _undo(self, departures: Departures) -> None:
-        """A take-off that may have been committed has not been after this, and the feeder brings its runs.
-
-        Nothing newer can be undone: the wheel holds these runs until they are forgotten.
-        """
-        leaving = departures.runs()
-        run_ids, broadcasts = [run.id for run in leaving], [each.flight.run.id for each in departures.broadcasts]
-        for tries in range(1, _UNDO_TRIES + 1):
-            try:
-                await self._context.database.write(run_log.take_back, self._context.node.id, run_ids, broadcasts)
-                break
-            except Exception as error:  # noqa: BLE001 - it is away: again
-                log.warning("launcher.undo_failed", runs=len(run_ids), error=repr(error))
-                await self.clock.wait(self._backoff.delay_s(tries))
-        self._give_all_back(departures)
-        self._forget_all(leaving)
-
     def _forget_all(self, runs: Sequence[PendingRun]) -> None:
         self._forget([run.id for run in runs])
         for run in runs if self._answers else ():
             self._answers.pop(run.id, None)
 
     def _route(self, lane: Lane, batch: Sequence[PendingRun], jobs: Mapping[JobId, DispatchJob]) -> Departures:
-        found = Departures()
+        found = Departures(self._context.node.id, self.clock.now())
         for run in batch:
             job = jobs.get(run.job_id)
             if job is None:

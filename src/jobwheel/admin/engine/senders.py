@@ -78,7 +78,7 @@ class Senders:
         for line in lines.values():
             self._staff(line)
 
-    async def stop(self, within_s: float) -> list[RunId]:
+    async def stop(self, within_s: float) -> list[Flight]:
         """Let what is on the wire land, for so long; return the runs of which nothing was written."""
         self._stopping = True
         if self._workers:
@@ -87,7 +87,7 @@ class Senders:
         for worker in workers:
             worker.cancel()
         await asyncio.gather(*workers, return_exceptions=True)
-        unsent = [flight.run.id for line in self._lines.values() for flight in line.flights]
+        unsent = [flight for line in self._lines.values() for flight in line.flights]
         self._lines.clear()
         self._in_flight.clear()
         self._stopping = False
