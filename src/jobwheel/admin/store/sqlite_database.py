@@ -13,12 +13,13 @@ from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.dialects.sqlite.base import SQLiteCompiler
-from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import StaticPool
 from sqlalchemy.sql.selectable import FromClause
 
 from jobwheel.admin.store.database_base import Database, parsed_url
 from jobwheel.admin.store.errors import DatabaseInUseError, DatabaseUnusableError, DatabaseUrlError
+from jobwheel.admin.store.sqlite_transactions import Transactions
 from jobwheel.admin.store.sqlite_writer import SqliteWriter, dbapi_connection
 from jobwheel.kernel.clock import Clock
 
@@ -37,7 +38,6 @@ _WRITER_PRAGMAS = (
     "cache_size=-16384",
     "wal_autocheckpoint=4096",
 )
-_CONFLICT_TRIES = 5
 _OLDEST_LIBRARY = (3, 35, 0)
 
 
@@ -81,7 +81,9 @@ class SqliteDatabase(Database):
     ) -> Answer:
         try:
             answer: Answer = await self._writer.run(lambda connection: work(connection, *args, **kwargs))
-        except (OperationalError, sqlite3.OperationalError) as error:
+        except (DBAPIError, sqlite3.Error) as error:
+            if not _is_unusable(error):
+                raise
             raise DatabaseUnusableError(str(self.path), _cause(error)) from error
         return answer
 
@@ -102,7 +104,9 @@ class SqliteDatabase(Database):
 
         try:
             return await asyncio.get_running_loop().run_in_executor(self._readers, transaction)
-        except (OperationalError, sqlite3.OperationalError) as error:
+        except (DBAPIError, sqlite3.Error) as error:
+            if not _is_unusable(error):
+                raise
             raise DatabaseUnusableError(str(self.path), _cause(error)) from error
 
     async def on_start(self) -> None:
@@ -217,46 +221,10 @@ def _engine(path: Path, mode: str) -> Engine:
     return engine
 
 
-class Transactions:
-    """An engine's one connection, and the transactions on it: one after the other, whichever thread comes.
-
-    It is kept from one transaction to the next: to take it out of the pool and to put it back costs more than a small
-    transaction does.
-    """
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._connection = engine.connect()
-
-    def run(self, work: Callable[[Connection], Answer]) -> Answer:
-        """Run `work` in a transaction, again if another process (a tool, a backup) was in the way for long."""
-        for _ in range(_CONFLICT_TRIES - 1):
-            try:
-                return self._run_once(work)
-            except (OperationalError, sqlite3.OperationalError) as error:
-                if not _is_busy(error):
-                    raise
-        return self._run_once(work)
-
-    def close(self) -> None:
-        """Close the database."""
-        self._connection.close()
-        self._engine.dispose()
-
-    def _run_once(self, work: Callable[[Connection], Answer]) -> Answer:
-        try:
-            with self._connection.begin():
-                return work(self._connection)
-        except BaseException:
-            # In whatever state SQLAlchemy has it: the next one begins anew, and closing rolls the driver's back.
-            self._connection.close()
-            self._connection = self._engine.connect()
-            raise
-
-
-def _is_busy(error: OperationalError | sqlite3.OperationalError) -> bool:
-    code = getattr(getattr(error, "orig", error), "sqlite_errorcode", None)
-    return code is not None and code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+def _is_unusable(error: DBAPIError | sqlite3.Error) -> bool:
+    """Whether it cannot be done at the moment. A malformed file has no class of its own."""
+    cause = getattr(error, "orig", error)
+    return isinstance(cause, sqlite3.OperationalError) or type(cause) is sqlite3.DatabaseError
 
 
 def _lock(path: Path) -> int:
