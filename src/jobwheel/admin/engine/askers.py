@@ -24,18 +24,29 @@ log = get_logger(__name__)
 class Asker:
     """Asks executors for a router, as one group. A question that is under way already is not asked twice.
 
-    Nor is one asked of an address that somebody has found unreachable meanwhile.
+    Nor is one asked of an address that somebody has found unreachable meanwhile. `is_late` says whether its time is up.
     """
 
     def __init__(
-        self, client: ExecutorClient, questions: "Questions", book: AddressBook, group_id: GroupId, out: str
+        self,
+        client: ExecutorClient,
+        questions: "Questions",
+        book: AddressBook,
+        group_id: GroupId,
+        context: EngineContext,
     ) -> None:
         self._client = client
         self._questions = questions
         self._book = book
         self._group_id = group_id
         self._app_name = book.app_name(group_id) or ""
-        self._out = Answer(AnswerKind.UNREACHABLE, 500, out)
+        self._out = Answer(AnswerKind.UNREACHABLE, 500, context.messages.just_out())
+        self._clock = context.clock
+        self._until_s = context.clock.monotonic() + context.limits.questions_s
+
+    @property
+    def is_late(self) -> bool:
+        return self._clock.monotonic() >= self._until_s
 
     async def beat(self, candidate: Candidate) -> Answer:
         address = candidate.address
@@ -189,7 +200,7 @@ class Askers:
 
     async def _choose(self, run: PendingRun, job: DispatchJob) -> Chosen:
         candidates = self._finder.candidates(run, job)
-        asker = Asker(self._client, self._questions, self._book, job.group_id, self._context.messages.just_out())
+        asker = Asker(self._client, self._questions, self._book, job.group_id, self._context)
         try:
             return await self._routers.choose(job.route_strategy, job.id, candidates, asker)
         except Exception:

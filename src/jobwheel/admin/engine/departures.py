@@ -199,7 +199,8 @@ class RouteFinder:
         chosen = answers.chosen
         heading += "".join(self._context.messages.asked_first(address, answer) for address, answer in chosen.asked)
         if not chosen.candidates:
-            departures.grounded.append(Grounded(run, job, heading + self._context.messages.none_said_yes()))
+            why = self._context.messages.none_said_yes(chosen.not_asked, self._context.limits.questions_s)
+            departures.grounded.append(Grounded(run, job, heading + why))
         else:
             flight = self._flight(departures, run, job, chosen.candidates, heading)
             departures.flights.append(msgspec.structs.replace(flight, asked_s=answers.took_s))
