@@ -2,6 +2,7 @@
 
 import asyncio
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,10 @@ import pytest
 
 from jobwheel.admin.domain.job import Job
 from jobwheel.admin.domain.run import Outcome, Run
+from jobwheel.admin.store.take_off import take_off
+from tests.support.bad_peers import fixed_group, loopbacks, on_time
 from tests.support.due_runs import write_due
+from tests.support.http_peer import HttpPeer
 from tests.support.live_admin import LiveAdmin, live_admin, seen, until
 from tests.support.recording_executor import INSTANCE, Asked, RecordingExecutor, accept, refuse
 
@@ -145,6 +149,28 @@ async def test_a_take_off_that_fails_is_made_again_and_keeps_no_slot(
         await all_done(live, job, 2)
         assert [shards(each.runs()) for each in group] == [[(0, 2)], [(1, 2)]]
         await until(lambda: not live.admin.engine.launcher._slots._addresses)
+
+
+@pytest.mark.timeout(40)
+async def test_many_broadcasts_to_many_addresses_take_off_a_bounded_number_at_a_time(
+    live: LiveAdmin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = live.admin.database.write
+    rows: list[int] = []
+
+    async def count(work: Callable[..., Any], *args: Any) -> Any:
+        taken = await write(work, *args)
+        if work is take_off and taken.shards:
+            rows.append(sum(len(shards) + 1 for shards in taken.shards.values()))
+        return taken
+
+    monkeypatch.setattr(live.admin.database, "write", count)
+    async with HttpPeer(host="0.0.0.0") as peer, on_time(live):
+        await fixed_group(live, "many", loopbacks(300, peer.port))
+        job = await live.job(app_name="many", route_strategy="SHARDING_BROADCAST")
+        await write_due(live, job, 14)
+        await until(lambda: sum(rows) == 14 * 300, 20)
+    assert rows == [1800, 1800, 600]
 
 
 @pytest.mark.timeout(30)

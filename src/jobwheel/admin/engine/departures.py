@@ -19,6 +19,9 @@ from jobwheel.admin.engine.trigger_message import TriggerMessages
 from jobwheel.admin.store import take_off
 from jobwheel.admin.store.limits import Turn, turn_of
 
+MOST_SHARDS = 2000
+"""One take-off makes so many shards at most, or those of one broadcast: it must not hold everybody up."""
+
 
 class Answers(msgspec.Struct, frozen=True):
     """What a router has chosen already, with what its questions said, and how long they took."""
@@ -81,6 +84,7 @@ class Departures:
         grounded: runs without one.
         orphans: runs whose job is gone.
         to_ask: runs whose addresses are to be asked first.
+        held_back: broadcasts that would make more shards than one take-off writes.
         over_limit: the jobs whose runs over their limit do not wait, and what is said of these.
     """
 
@@ -91,7 +95,16 @@ class Departures:
     grounded: list[Grounded] = field(default_factory=list)
     orphans: list[PendingRun] = field(default_factory=list)
     to_ask: list[tuple[PendingRun, DispatchJob]] = field(default_factory=list)
+    held_back: list[PendingRun] = field(default_factory=list)
     over_limit: dict[JobId, str] = field(default_factory=dict)
+    _shards: int = 0
+
+    def has_room_for(self, shards: int) -> bool:
+        """Whether another broadcast of so many shards may go; if so, they are counted. One may in any case."""
+        if self._shards and self._shards + shards > MOST_SHARDS:
+            return False
+        self._shards += shards
+        return True
 
     def all_flights(self) -> list[Flight]:
         return [*self.flights, *(each.flight for each in self.broadcasts)] if self.broadcasts else self.flights
@@ -163,6 +176,10 @@ class RouteFinder:
         if asks and answers is None:
             departures.to_ask.append((run, job))
             return
+        is_broadcast = run.shard is None and job.route_strategy == RouteStrategy.SHARDING_BROADCAST
+        if is_broadcast and not departures.has_room_for(len(candidates)):
+            departures.held_back.append(run)
+            return
         heading = self._heading(run, job, candidates)
         if answers is not None:
             self._follow(departures, run, job, answers, heading)
@@ -172,7 +189,7 @@ class RouteFinder:
             had = [each for each in candidates if each.address == run.address]
             heading += self._context.messages.shard(run.shard.index, run.shard.total)
             departures.flights.append(self._flight(departures, run, job, (had or candidates)[:1], heading))
-        elif job.route_strategy == RouteStrategy.SHARDING_BROADCAST:
+        elif is_broadcast:
             flight = self._flight(departures, run, job, candidates[:1], heading)
             departures.broadcasts.append(Broadcast(flight, candidates[1:], self._context.messages))
         else:

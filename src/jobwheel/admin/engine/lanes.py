@@ -8,6 +8,8 @@ from jobwheel.admin.domain.ids import GroupId, JobId
 from jobwheel.admin.domain.run import PendingRun
 from jobwheel.admin.engine.fair_slots import FairSlots
 
+_HELD_BACK_SHARE = 10
+
 
 class Lane:
     """A queue of runs that came due, and slots for the requests under way (the router's questions included).
@@ -20,6 +22,7 @@ class Lane:
         self.limit = limit
         self._slots = FairSlots[GroupId](limit)
         self._called: deque[PendingRun] = deque()
+        self._held_back: deque[PendingRun] = deque()
         self._queue: deque[PendingRun] = deque()
         self._some = asyncio.Event()
 
@@ -30,7 +33,7 @@ class Lane:
 
     def __len__(self) -> int:
         """How many runs wait to take off."""
-        return len(self._called) + len(self._queue)
+        return len(self._called) + len(self._held_back) + len(self._queue)
 
     def put(self, runs: Sequence[PendingRun]) -> None:
         if runs:
@@ -49,13 +52,21 @@ class Lane:
             self._called.extendleft(reversed(runs))
             self._some.set()
 
+    def hold_back(self, runs: Sequence[PendingRun]) -> None:
+        """Runs that a take-off had no room for: they have the next one's, but keep nobody else from it."""
+        if runs:
+            self._held_back.extend(runs)
+            self._some.set()
+
     async def ready(self) -> None:
         """Return once a run waits."""
         await self._some.wait()
 
     def take(self, most: int) -> list[PendingRun]:
-        """The runs whose turn it is: those that were called, then those that have waited longest."""
-        taken = [self._called.popleft() for _ in range(min(len(self._called), most))]
+        """The runs whose turn it is: those that were called, some that were held back, those that waited longest."""
+        held_back = min(len(self._held_back), max(1, most // _HELD_BACK_SHARE))
+        taken = [self._called.popleft() for _ in range(min(len(self._called), most - held_back))]
+        taken += [self._held_back.popleft() for _ in range(held_back)]
         taken += [self._queue.popleft() for _ in range(min(len(self._queue), most - len(taken)))]
         if not self:
             self._some.clear()
@@ -64,6 +75,7 @@ class Lane:
     def clear(self) -> None:
         """Forget the runs that wait; slots stay with the requests that have them."""
         self._called.clear()
+        self._held_back.clear()
         self._queue.clear()
         self._some.clear()
 

@@ -198,6 +198,7 @@ class Launcher(Service):
                 self._leave_to_feeder(run, functools.partial(self._askers.is_relieved, lane, job.group_id))
         found.flights = [flight for flight in found.flights if self._has_slot(flight)]
         self._slots.release_called(batch)
+        lane.hold_back(found.held_back)
         found.broadcasts = [broadcast for broadcast in found.broadcasts if self._has_slots(broadcast)]
         return found
 
