@@ -66,8 +66,8 @@ class Engine(ServiceGroup):
         self._claimer = Claimer(context.database, context.zone, clock, lambda: context.node.id, self.wheel.add, limits)
         recovery = Recovery(context, self.addresses, client, self.writer, take_backs, self.launcher.is_in_flight)
         self.claims = PeriodicLoop("claimer", self._claim, _PASS_EVERY_S, clock)
-        feeder = Feeder(context, self.wheel, self.launcher.put_off_jobs)
-        self._feeding = PeriodicLoop("feeder", feeder.run_once, _PASS_EVERY_S, clock)
+        self._feeder = Feeder(context, self.wheel, self.launcher.put_off_jobs)
+        self._feeding = PeriodicLoop("feeder", self._feeder.run_once, _PASS_EVERY_S, clock)
         self._loops = (
             PeriodicLoop("addresses", self._refresh_addresses, _PASS_EVERY_S, clock),
             self._feeding,
@@ -133,6 +133,7 @@ class Engine(ServiceGroup):
             wheel_size=len(self.wheel),
             lanes=self.launcher.lane_figures(),
             parked=self.launcher.parked,
+            left_in_database=self._feeder.left,
             sends_in_flight=self.launcher.sends_in_flight,
             runs_sent=counters.runs_sent,
             clock_difference_s=self._context.node.clock_difference_s,
