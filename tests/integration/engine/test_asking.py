@@ -158,7 +158,7 @@ async def test_not_even_a_great_many_questions_that_hang_do(tmp_path: Path, stra
         for _ in range(5):
             run = await live.done(await live.trigger(job))
             assert run.outcome is Outcome.SUCCEEDED
-            assert (run.sent_ms or 0) - (run.due_ms or 0) < 1000
+            assert (run.sent_ms or 0) - (run.due_ms or 0) < 2000
         assert live.admin.engine.collect().lanes[0].waiting <= 250
         # Once it answers again, all of them come to their turn.
         go_on.set()

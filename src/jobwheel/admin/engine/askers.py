@@ -1,9 +1,7 @@
 """The router's questions: which address is alive, or idle, before a run takes off."""
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 
 from jobwheel.admin.domain.ids import GroupId, JobId
 from jobwheel.admin.domain.job import DispatchJob
@@ -14,6 +12,7 @@ from jobwheel.admin.engine.departures import Answers, RouteFinder
 from jobwheel.admin.engine.executor_client import Answer, AnswerKind, ExecutorClient
 from jobwheel.admin.engine.gates import AddressGates
 from jobwheel.admin.engine.lanes import Lane
+from jobwheel.admin.engine.line import Line
 from jobwheel.admin.engine.routing import Chosen, Routers
 from jobwheel.kernel.logging import get_logger
 from jobwheel.wire.messages import JobQuery
@@ -96,14 +95,8 @@ class Questions:
             self._gates.leave(address)
 
 
-@dataclass(slots=True)
-class _Line:
-    """The runs of a lane and a group that wait for somebody to ask for them, and how many workers do."""
-
-    lane: Lane
-    group_id: GroupId
-    runs: deque[tuple[PendingRun, DispatchJob]] = field(default_factory=deque)
-    workers: int = 0
+_Line = Line[GroupId, tuple[PendingRun, DispatchJob]]
+"""The runs of a lane and a group that wait for somebody to ask for them."""
 
 
 class Askers:
@@ -146,7 +139,7 @@ class Askers:
 
     def add(self, lane: Lane, run: PendingRun, job: DispatchJob) -> None:
         line = self._lines.setdefault((lane.name, job.group_id), _Line(lane, job.group_id))
-        line.runs.append((run, job))
+        line.items.append((run, job))
         self._waiting += 1
         if line.workers < lane.limit:
             line.workers += 1
@@ -156,17 +149,17 @@ class Askers:
 
     def waiting(self, lane: Lane) -> int:
         """How many runs of the lane nobody asks for yet."""
-        return sum(len(line.runs) for line in self._lines.values() if line.lane is lane)
+        return sum(len(line.items) for line in self._lines.values() if line.lane is lane)
 
     def clear(self) -> None:
         """Forget the runs that nobody asks for yet."""
         for line in self._lines.values():
-            line.runs.clear()
+            line.items.clear()
         self._waiting = 0
 
     def _waiting_of(self, lane: Lane, group_id: GroupId) -> int:
         line = self._lines.get((lane.name, group_id))
-        return 0 if line is None else len(line.runs)
+        return 0 if line is None else len(line.items)
 
     async def stop(self) -> None:
         """Break off: the runs are pending still."""
@@ -179,20 +172,20 @@ class Askers:
 
     async def _work(self, line: _Line) -> None:
         try:
-            while line.runs:
-                await line.lane.enter(line.group_id)
+            while line.items:
+                await line.lane.enter(line.key)
                 try:
                     await self._ask_next(line)
                 finally:
-                    line.lane.leave(line.group_id)
+                    line.lane.leave(line.key)
         finally:
             line.workers -= 1
-            if not line.workers and not line.runs:
-                self._lines.pop((line.lane.name, line.group_id), None)
+            if not line.workers and not line.items:
+                self._lines.pop((line.lane.name, line.key), None)
 
     async def _ask_next(self, line: _Line) -> None:
-        if line.runs:
-            run, job = line.runs.popleft()
+        if line.items:
+            run, job = line.items.popleft()
             self._waiting -= 1
             began_s = self._clock.monotonic()
             chosen = await self._choose(run, job)

@@ -180,6 +180,7 @@ class Claimer:
     ) -> Claimed | Exception:
         """What a transaction under the lock did, or the error for which a row may be to blame."""
         until_s, tries = self._clock.monotonic() + _LOCK_TRIED_S, 0
+        self._tried = []
         while True:
             try:
                 return await self._database.write(work, self._node_id(), *args, **kwargs)
