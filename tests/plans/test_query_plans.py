@@ -124,6 +124,7 @@ ENGINE_QUERIES: list[tuple[str, Callable[..., object], tuple[object, ...]]] = [
     ("jobwheel_log_owner", runs.has_ownerless, (NOW_MS,)),
     ("jobwheel_log_owner", runs.adopt_ownerless, (NODE, NOW_MS, 100)),
     ("jobwheel_log_owner", runs.release_pending, (NODE,)),
+    ("jobwheel_log_owner", runs.count_own_due, (NODE, NOW_MS, 10_000)),
     ("jobwheel_log_owner", run_log.sending_since, (NODE, NOW_MS, 200)),
     ("jobwheel_log_check", run_log.due_unconfirmed, (NOW_MS, 200)),
     ("jobwheel_log_owner", nodes.adopt_all, (NodeId(9), NOW_MS, 60_000)),

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Engine, select
 
 from jobwheel.admin.domain.ids import NodeId, RunId
 from jobwheel.admin.domain.run import LEAVES, Outcome, Phase, outcome_of_result
-from jobwheel.admin.domain.writes import Accepted, RunWrite, Settlement, Unconfirmed, Unsent
+from jobwheel.admin.domain.writes import Accepted, RunWrite, Settlement, TakeBack, Unconfirmed, Unsent
 from jobwheel.admin.store import nodes, run_log, runs, schema
 from jobwheel.admin.store.run_log import CheckLater
 from jobwheel.admin.store.sqlite_connections import open_engine
@@ -111,7 +111,7 @@ def _do(connection: Connection, run_id: RunId, step: object) -> None:
         case Releases(node):
             runs.release_pending(connection, node)
         case TakesBack(node):
-            run_log.take_back(connection, node, [run_id])
+            run_log.take_back(connection, [TakeBack(run_id, node, NOW_MS)])
         case Looks():
             due = run_log.due_unconfirmed(connection, NOW_MS + 10**9, 10)
             run_log.check_later(connection, [CheckLater(run.id, run.check_ms, run.check_ms + 1) for run in due])

@@ -3,7 +3,12 @@
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
-BACKLOG = ("jobwheel_lane_waiting_runs{lane=fast}", "jobwheel_lane_waiting_runs{lane=slow}", "jobwheel_parked_runs")
+BACKLOG = (
+    "jobwheel_lane_waiting_runs{lane=fast}",
+    "jobwheel_lane_waiting_runs{lane=slow}",
+    "jobwheel_parked_runs",
+    "jobwheel_database_waiting_runs",
+)
 """Runs that came due and have not taken off."""
 
 

@@ -10,7 +10,7 @@ from sqlalchemy import delete
 
 from jobwheel.admin.domain.ids import JobId, NodeId, RunId
 from jobwheel.admin.domain.run import Outcome, PendingRun, Shard
-from jobwheel.admin.domain.writes import MOST_MESSAGE_BYTES, Ended, Settlement, Unconfirmed
+from jobwheel.admin.domain.writes import MOST_MESSAGE_BYTES, Ended, Settlement, TakeBack, Unconfirmed
 from jobwheel.admin.store import limits, run_log, runs
 from jobwheel.admin.store.limits import WAITING, Turn, turn_of
 from jobwheel.admin.store.tables import job_info
@@ -89,7 +89,7 @@ async def broadcast(store: Store, node: NodeId, job_id: JobId, total: int) -> li
     alone = Batch([rows.take_off(first.id)], broadcasts=[told])
     taken = await store.database.write(take_off, store.zone, node, NOW_MS, alone)
     ids = [first.id, *(run.id for run in taken.shards[first.id])]
-    assert await store.database.write(run_log.take_back, node, ids) == total
+    assert await store.database.write(run_log.take_back, [TakeBack(each, node, NOW_MS) for each in ids]) == total
     return await load(store, node, ids)
 
 

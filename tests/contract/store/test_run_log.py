@@ -7,9 +7,9 @@ import pytest
 from jobwheel.admin.domain.ids import GroupId, JobId, NodeId, RunId
 from jobwheel.admin.domain.policies import AWAITING_SETTLEMENT_MS
 from jobwheel.admin.domain.run import Outcome
-from jobwheel.admin.domain.writes import Accepted, Ended, RunWrite, Settlement, Unconfirmed, Unsent
+from jobwheel.admin.domain.writes import Accepted, Ended, RunWrite, Settlement, TakeBack, Unconfirmed, Unsent
 from jobwheel.admin.store import run_log
-from jobwheel.admin.store.run_log import CheckLater
+from jobwheel.admin.store.run_log import CheckLater, SendingRun
 from tests.support.store import ADDRESS, INSTANCE, NOW_MS, Store, take_off
 
 OTHER = NodeId(2**40)
@@ -355,7 +355,9 @@ async def test_own_runs_that_are_being_sent_for_too_long(store: Store) -> None:
     await store.sending(OTHER)
     pending = (await store.pending(node))[0].id
     await store.change_run(pending, sent_ms=NOW_MS - 1)
-    assert await store.database.read(run_log.sending_since, node, NOW_MS + 1, 10) == [run_id]
+    assert await store.database.read(run_log.sending_since, node, NOW_MS + 1, 10) == [
+        SendingRun(run_id, ADDRESS, NOW_MS)
+    ]
     assert await store.database.read(run_log.sending_since, node, NOW_MS, 10) == []
 
 
@@ -381,9 +383,20 @@ async def test_only_an_own_run_being_sent_is_taken_back(store: Store) -> None:
     node = await store.node()
     mine, foreign, accepted_run = await store.sending(node), await store.sending(OTHER), await store.sending(node)
     await store.apply(node, accepted(accepted_run))
-    wanted = [mine, foreign, accepted_run]
-    assert await store.database.write(run_log.take_back, node, wanted) == 1
+    wanted = [TakeBack(each, node, NOW_MS) for each in (mine, foreign, accepted_run)]
+    assert await store.database.write(run_log.take_back, wanted) == 1
     row = await store.run_row(mine)
     assert (row["phase"], row["owner"], row["executor_address"], row["sent_ms"]) == ("pending", node, None, None)
     assert (await store.run_row(foreign))["phase"] == "sending"
     assert (await store.run_row(accepted_run))["phase"] == "accepted"
+
+
+async def test_a_run_that_took_off_anew_is_not_taken_back(store: Store) -> None:
+    node = await store.node()
+    run_id = await store.sending(node)
+    take_back = [TakeBack(run_id, node, NOW_MS)]
+    assert await store.database.write(run_log.take_back, take_back) == 1
+    assert await store.database.write(run_log.take_back, take_back) == 0
+    assert await store.database.write(run_log.take_off, node, NOW_MS + 1, [take_off(run_id)]) == {run_id}
+    assert await store.database.write(run_log.take_back, take_back) == 0
+    assert (await store.run_row(run_id))["phase"] == "sending"

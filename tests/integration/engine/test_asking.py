@@ -2,13 +2,15 @@
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jobwheel.admin.domain.run import Outcome
+from tests.support.due_runs import write_due
 from tests.support.http_peer import unused_port
-from tests.support.live_admin import LiveAdmin, until
+from tests.support.live_admin import LiveAdmin, live_admin, until
 from tests.support.recording_executor import INSTANCE, Asked, RecordingExecutor, hang, refuse
 
 
@@ -131,6 +133,36 @@ async def test_questions_that_hang_hold_nobody_else_up(live: LiveAdmin, strategy
         assert run.sent_ms is not None
         assert run.due_ms is not None
         assert run.sent_ms - run.due_ms < 500
+
+
+@pytest.mark.timeout(40)
+@pytest.mark.parametrize("strategy", ["FAILOVER", "BUSYOVER"])
+async def test_not_even_a_great_many_questions_that_hang_do(tmp_path: Path, strategy: str) -> None:
+    async with (
+        live_admin(tmp_path / "data", wheel_capacity=1000, send_timeout_s=20.0) as live,
+        live.executor(app_name="slow") as hanging,
+        live.executor(app_name="billing") as executor,
+    ):
+        await hanging.register()
+        await executor.register()
+        go_on = asyncio.Event()
+
+        async def hold(executor: RecordingExecutor, _: Asked) -> dict[str, Any]:
+            await go_on.wait()
+            return executor.envelope()
+
+        hanging.ask = hold
+        stuck, job = await live.job(app_name="slow", route_strategy=strategy), await live.job(app_name="billing")
+        await write_due(live, stuck, 3000)
+        await until(lambda: live.admin.engine.launcher.put_off_jobs() == [stuck.id])
+        for _ in range(5):
+            run = await live.done(await live.trigger(job))
+            assert run.outcome is Outcome.SUCCEEDED
+            assert (run.sent_ms or 0) - (run.due_ms or 0) < 2000
+        assert live.admin.engine.collect().lanes[0].waiting <= 250
+        # Once it answers again, all of them come to their turn.
+        go_on.set()
+        await until(lambda: len({run.log_id for run in hanging.runs()}) == 3000, 25)
 
 
 @pytest.mark.parametrize("strategy", ["FAILOVER", "BUSYOVER"])

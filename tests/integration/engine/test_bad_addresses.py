@@ -1,5 +1,7 @@
 """Addresses that are none, or a thousand at which nobody is: the run says so, and everyone else is on time."""
 
+import re
+
 import pytest
 from sqlalchemy import func, insert, select
 
@@ -9,7 +11,7 @@ from jobwheel.admin.store.tables import job_group, job_log, job_registry
 from tests.support.bad_peers import black_hole, fixed_group, group, loopbacks, on_time, register
 from tests.support.due_runs import all_done, write_due
 from tests.support.http_peer import HttpPeer, unused_port
-from tests.support.live_admin import LiveAdmin, seen, until
+from tests.support.live_admin import CLOCK, LiveAdmin, seen, until
 
 pytestmark = pytest.mark.timeout(40)
 
@@ -210,6 +212,18 @@ async def test_hundreds_of_addresses_that_swallow_everything_hold_nobody_else_up
         # Not one of them has been forgotten.
         assert await _count(live, asking, 300)
         assert await _count(live, broadcast, 400)
+
+
+async def test_a_run_is_not_asked_for_at_a_thousand_addresses_that_swallow_everything(live: LiveAdmin) -> None:
+    with black_hole() as port:
+        await fixed_group(live, "asked", loopbacks(1000, port))
+        began_s = CLOCK.monotonic()
+        run = await ended(live, await live.job(app_name="asked", route_strategy="FAILOVER"))
+    # Ten times the send time-out, and what the last question took.
+    assert 4 < CLOCK.monotonic() - began_s < 12
+    assert run.outcome is Outcome.FAILED
+    last = (run.trigger_message or "").splitlines()[-1]
+    assert re.fullmatch(r"no address that was asked within 5 s said yes, and 9[0-9]{2} more were not asked", last)
 
 
 async def test_an_address_that_was_found_unreachable_is_not_tried_by_what_waits_for_it(live: LiveAdmin) -> None:

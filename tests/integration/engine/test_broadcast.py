@@ -2,6 +2,7 @@
 
 import asyncio
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,10 @@ import pytest
 
 from jobwheel.admin.domain.job import Job
 from jobwheel.admin.domain.run import Outcome, Run
+from jobwheel.admin.store.take_off import take_off
+from tests.support.bad_peers import fixed_group, loopbacks, on_time
+from tests.support.due_runs import write_due
+from tests.support.http_peer import HttpPeer
 from tests.support.live_admin import LiveAdmin, live_admin, seen, until
 from tests.support.recording_executor import INSTANCE, Asked, RecordingExecutor, accept, refuse
 
@@ -144,3 +149,50 @@ async def test_a_take_off_that_fails_is_made_again_and_keeps_no_slot(
         await all_done(live, job, 2)
         assert [shards(each.runs()) for each in group] == [[(0, 2)], [(1, 2)]]
         await until(lambda: not live.admin.engine.launcher._slots._addresses)
+
+
+@pytest.mark.timeout(40)
+async def test_many_broadcasts_to_many_addresses_take_off_a_bounded_number_at_a_time(
+    live: LiveAdmin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = live.admin.database.write
+    rows: list[int] = []
+
+    async def count(work: Callable[..., Any], *args: Any) -> Any:
+        taken = await write(work, *args)
+        if work is take_off and taken.shards:
+            rows.append(sum(len(shards) + 1 for shards in taken.shards.values()))
+        return taken
+
+    monkeypatch.setattr(live.admin.database, "write", count)
+    async with HttpPeer(host="0.0.0.0") as peer, on_time(live):
+        await fixed_group(live, "many", loopbacks(300, peer.port))
+        job = await live.job(app_name="many", route_strategy="SHARDING_BROADCAST")
+        await write_due(live, job, 14)
+        await until(lambda: sum(rows) == 14 * 300, 20)
+    assert rows == [1800, 1800, 600]
+
+
+@pytest.mark.timeout(30)
+async def test_broadcasts_that_come_too_fast_leave_their_turn_to_runs_that_wait(tmp_path: Path, prepared: Path) -> None:
+    """Each shard that arrives brings two more broadcasts: the address never has fewer on their way than slots."""
+    shutil.copytree(prepared, tmp_path / "data")
+    began = asyncio.Event()
+
+    async with live_admin(tmp_path / "data", address_limit=1) as live, live.executors(1) as (only,):
+        flood, job = await live.job(route_strategy="SHARDING_BROADCAST"), await live.job()
+
+        async def one_more(executor: RecordingExecutor, asked: Asked) -> dict[str, Any] | bytes | None:
+            await began.wait()
+            if asked.body["jobId"] == flood.id:
+                await write_due(live, flood, 2)
+            return await accept(executor, asked)
+
+        only.answer = one_more
+        await write_due(live, flood, 20)
+        await until(lambda: live.admin.engine.collect().sends_in_flight == 20)
+        run_ids = await write_due(live, job, 20)
+        await until(lambda: live.admin.engine.launcher.parked == 20)
+        began.set()
+        await until(lambda: {each.log_id for each in only.runs()} >= set(run_ids), 15)
+        only.answer = accept

@@ -9,6 +9,7 @@ import pytest
 
 from jobwheel.admin.domain.run import Outcome, Phase
 from jobwheel.admin.store import runs
+from tests.support.due_runs import all_done, write_due
 from tests.support.http_peer import unused_port
 from tests.support.live_admin import CLOCK, LiveAdmin, live_admin, until
 from tests.support.recording_executor import (
@@ -207,9 +208,19 @@ async def test_not_even_a_great_many_runs_of_it_do(tmp_path: Path) -> None:
             assert (await live.done(await live.trigger(job))).outcome is Outcome.SUCCEEDED
             assert CLOCK.now() - began_ms < 1000
         assert live.admin.engine.launcher.parked <= 500
+        await until(lambda: live.admin.engine.collect().left_in_database > 1500)
         # Once it works again, all of them come to their turn.
         dead.answer = accept
         await until(lambda: len({run.log_id for run in dead.runs()}) == 3000, 25)
+
+
+async def test_runs_that_waited_for_an_address_arrive_in_the_order_in_which_they_came_due(tmp_path: Path) -> None:
+    async with live_admin(tmp_path / "data", address_limit=1) as live, live.executor() as executor:
+        await executor.register()
+        job = await live.job()
+        run_ids = await write_due(live, job, 300)
+        await all_done(live, job)
+        assert [run.log_id for run in executor.runs()] == run_ids
 
 
 async def test_a_result_before_the_answer(live: LiveAdmin) -> None:

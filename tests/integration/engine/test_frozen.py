@@ -1,5 +1,6 @@
 """A process that was frozen and woken: what it was about to send may be another node's by then."""
 
+import msgspec
 from sqlalchemy import select, text
 
 from jobwheel.admin.domain.ids import NodeId
@@ -24,10 +25,11 @@ async def taken_off(live: LiveAdmin, executor: RecordingExecutor) -> Flight:
     executor.asked.clear()
     await live.change_run(run_id, phase="pending", outcome=None, trigger_code=0, handle_code=0, owner=node_id)
     take_off = TakeOff(run_id, executor.address, "settle", "FIRST", None)
-    matched = await live.admin.database.write(run_log.take_off, node_id, live.admin.database.now_ms(), [take_off])
+    sent_ms = live.admin.database.now_ms()
+    matched = await live.admin.database.write(run_log.take_off, node_id, sent_ms, [take_off])
     assert matched == {run_id}
     run = pending_run(run_id, job_id=job.id)
-    return Flight(run, dispatch_job(id=job.id), "orders", [Candidate(executor.address, None)], "", node_id)
+    return Flight(run, dispatch_job(id=job.id), "orders", [Candidate(executor.address, None)], "", node_id, sent_ms)
 
 
 def grow_stale(live: LiveAdmin) -> None:
@@ -54,7 +56,7 @@ async def test_what_cannot_be_confirmed_waits_and_is_sent_when_it_can(live: Live
         grow_stale(live)
         await live.admin.engine.launcher._dispatcher.send([flight])
         assert executor.runs() == []
-        assert (await live.run(flight.run.id)).phase == "pending"
+        await live.run_when(flight.run.id, lambda run: run.phase is Phase.PENDING)
         await live.admin.database.write(lambda c: c.execute(text("DROP TRIGGER refuse")))
         await live.run_when(flight.run.id, lambda run: run.phase is Phase.ACCEPTED)
         assert [asked.log_id for asked in executor.runs()] == [flight.run.id]
@@ -76,9 +78,7 @@ async def test_what_took_off_under_an_old_id_is_asked_about_however_fresh_the_ne
     async with live.executor() as executor:
         await executor.register()
         flight = await taken_off(live, executor)
-        flight = Flight(
-            flight.run, flight.job, flight.app_name, flight.candidates, flight.heading, NodeId(flight.owner + 1000)
-        )
+        flight = msgspec.structs.replace(flight, owner=NodeId(flight.owner + 1000))
         await live.admin.engine.launcher._dispatcher.send([flight])
         assert executor.runs() == []
 

@@ -192,3 +192,19 @@ async def test_a_run_stuck_in_sending_is_found(live: LiveAdmin) -> None:
         run = await live.done(run_id)
         assert "its sending was broken off" in (run.trigger_message or "")
         assert run.outcome is Outcome.SUCCEEDED
+
+
+async def test_a_run_stuck_on_its_way_to_nowhere_has_its_turn_again(live: LiveAdmin) -> None:
+    async with live.executor() as executor:
+        await executor.register()
+        run_id = await live.trigger(await live.job())
+        await live.done(run_id)
+        executor.started.clear()
+        node_id, long_ago_ms = live.admin.engine.node_id, live.admin.database.now_ms() - LONG_AGO_MS
+        # As a take-off for want of an address leaves it, if the database refuses what was to be said of it.
+        stuck = {"phase": "sending", "outcome": None, "trigger_code": 0, "handle_code": 0, "owner": node_id}
+        await live.change_run(run_id, sent_ms=long_ago_ms, executor_address="", **stuck)
+        run = await live.done(run_id)
+        assert (run.outcome, run.executor_address) == (Outcome.SUCCEEDED, executor.address)
+        assert "broken off" not in (run.trigger_message or "")
+        assert [asked.log_id for asked in executor.runs()] == [run_id, run_id]

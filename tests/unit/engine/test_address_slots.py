@@ -2,7 +2,7 @@ from collections.abc import Sequence
 
 from jobwheel.admin.domain.run import PendingRun
 from jobwheel.admin.engine.address_slots import AddressSlots
-from tests.support.engine_parts import pending_run
+from tests.support.engine_parts import NOW_MS, pending_run
 
 DEAD = "http://10.0.0.66:9999/"
 LIVE = "http://10.0.0.7:9999/"
@@ -157,14 +157,31 @@ def test_a_new_run_does_not_overtake_those_that_are_parked() -> None:
 def test_an_address_with_a_great_many_runs_on_their_way_takes_no_further_broadcast() -> None:
     slots = AddressSlots(1, 10_000)
     taken = 0
-    while not slots.is_overbooked(DEAD):
+    while not slots.is_overbooked(DEAD, NOW_MS):
         slots.take_more(DEAD)
         taken += 1
     assert 1000 <= taken <= 1100
-    assert not slots.is_overbooked(LIVE)
+    assert not slots.is_overbooked(LIVE, NOW_MS)
     assert not slots.is_relieved(DEAD)
     slots.give_back(DEAD, taken - 100, 0.0)
     assert slots.is_relieved(DEAD)
+
+
+def test_a_broadcast_does_not_overtake_runs_that_are_parked() -> None:
+    slots = AddressSlots(1, 1000)
+    flying = take_all(slots, LIVE, 10)
+    # A broadcast that came due before all of those that are parked goes; no younger one does.
+    assert not slots.is_overbooked(LIVE, NOW_MS - 1)
+    assert slots.is_overbooked(LIVE, NOW_MS)
+    assert not slots.takes_broadcasts(LIVE, NOW_MS + 1000)
+    for _ in flying:
+        for run in slots.give_back(LIVE, 1, 0.0):
+            assert slots.take(LIVE, run)
+    assert slots.is_overbooked(LIVE, NOW_MS)
+    while slots.parked:
+        for run in slots.give_back(LIVE, 1, 0.0):
+            assert slots.take(LIVE, run)
+    assert slots.takes_broadcasts(LIVE, NOW_MS)
 
 
 def test_nothing_is_remembered_of_an_address_that_called_runs_left() -> None:
@@ -180,7 +197,7 @@ def test_many_addresses_that_hang_take_a_bounded_number_of_runs_together() -> No
     slots = AddressSlots(2, 5000)
     hosts = [f"http://host-{n}:9999/" for n in range(1000)]
     broadcasts = 0
-    while not any(map(slots.is_overbooked, hosts)):
+    while not any(slots.is_overbooked(host, NOW_MS) for host in hosts):
         broadcasts += 1
         for host in hosts:
             slots.take_more(host)

@@ -83,6 +83,24 @@ async def test_what_does_not_fit_waits_in_the_database_earliest_first(store: Sto
     await small.node.stop()
 
 
+async def test_what_is_left_in_the_database_is_counted_once_it_is_due(store: Store, clock: FakeClock) -> None:
+    small = Feeding(store, clock, 4)
+    await small.node.start()
+    await store.pending(small.node.id, *(NOW_MS - n for n in range(5)), NOW_MS + 1000, NOW_MS + 2000)
+    assert (await small.feed(), small.feeder.left) == (4, 1)
+    let_out = small.wheel.take_due()
+    # Those that were let out are in memory still; the others come due.
+    clock.step(2)
+    assert (await small.feed(), small.feeder.left) == (0, 3)
+    small.wheel.forget(run.id for run in let_out)
+    await store.database.write(lambda c: c.exec_driver_sql("UPDATE xxl_job_log SET phase = 'sending'"))
+    assert (await small.feed(), small.feeder.left) == (0, 0)
+    await store.pending(small.node.id, *(NOW_MS + n for n in range(3)), job_id=7)
+    small.put_off = [JobId(7)]
+    assert (await small.feed(), small.feeder.left) == (0, 3)
+    await small.node.stop()
+
+
 async def test_a_run_that_was_let_out_is_not_brought_again_before_its_take_off_is_decided(
     store: Store, feeding: Feeding
 ) -> None:

@@ -27,6 +27,35 @@ def test_runs_that_had_their_turn_are_next_again() -> None:
     assert ids(lane.take(9)) == [2, 3, 1]
 
 
+def test_runs_that_are_called_are_next_in_the_order_in_which_they_were_called() -> None:
+    lane = Lane("fast", 9)
+    lane.put([pending_run(7), pending_run(8)])
+    lane.call([pending_run(1), pending_run(2)])
+    lane.call([pending_run(3)])
+    lane.call([])
+    assert len(lane) == 5
+    taken = lane.take(2)
+    assert ids(taken) == [1, 2]
+    lane.put_first(taken)
+    assert ids(lane.take(9)) == [1, 2, 3, 7, 8]
+    lane.call([pending_run(4)])
+    lane.clear()
+    assert (len(lane), lane.take(9)) == (0, [])
+
+
+def test_runs_that_were_held_back_come_in_order_and_leave_room_to_others() -> None:
+    lane = Lane("fast", 9)
+    lane.hold_back([pending_run(100 + n) for n in range(30)])
+    lane.put([pending_run(n) for n in range(30)])
+    lane.call([pending_run(50), pending_run(51)])
+    assert len(lane) == 62
+    assert ids(lane.take(20)) == [50, 51, 100, 101, *range(16)]
+    assert ids(lane.take(20)) == [102, 103, *range(16, 30)]
+    assert ids(lane.take(20)) == [104, 105]
+    lane.clear()
+    assert (len(lane), lane.take(20)) == (0, [])
+
+
 async def test_a_lane_is_ready_while_a_run_waits() -> None:
     lane = Lane("fast", 1)
     waiting = asyncio.create_task(lane.ready())

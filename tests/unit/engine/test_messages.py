@@ -144,7 +144,8 @@ SENTENCES: Mapping[str, tuple[Callable[[TriggerMessages], str], tuple[str, ...]]
     "out": (lambda each: each.out(A), (A,)),
     "no_address": (lambda each: each.no_address(), ()),
     "named_not_live": (lambda each: each.named_not_live((A, B)), (A, B)),
-    "none_said_yes": (lambda each: each.none_said_yes(), ()),
+    "none_said_yes": (lambda each: each.none_said_yes(0, 30.0), ()),
+    "none_in_time": (lambda each: each.none_said_yes(990, 30.0), ("30", "990")),
     "none_reached": (lambda each: each.none_reached(), ()),
     "unknown_strategy": (
         lambda each: each.unknown_strategy(UnknownStrategyError("HASH", ["FIRST", "LAST"])),

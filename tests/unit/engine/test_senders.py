@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 import msgspec
 import pytest
 
-from jobwheel.admin.domain.ids import JobId, NodeId
+from jobwheel.admin.domain.ids import JobId, NodeId, RunId
+from jobwheel.admin.domain.writes import TakeBack
 from jobwheel.admin.engine.addresses import Candidate
 from jobwheel.admin.engine.dispatcher import Flight, Sent
 from jobwheel.admin.engine.lanes import Lane
 from jobwheel.admin.engine.senders import Senders
 from jobwheel.kernel.clock import SystemClock
-from tests.support.engine_parts import dispatch_job, pending_run
+from tests.support.engine_parts import NOW_MS, dispatch_job, pending_run
 from tests.support.live_admin import until
 
 HANGS = "http://10.0.0.66:9999/"
@@ -70,7 +71,9 @@ async def scene() -> AsyncIterator[Scene]:
 
 def flight(run_id: int, *addresses: str, batch: bool = False) -> Flight:
     candidates = [Candidate(address, None, batch) for address in addresses]
-    return Flight(pending_run(run_id, job_id=JobId(run_id)), dispatch_job(), "orders", candidates, "", NodeId(1))
+    return Flight(
+        pending_run(run_id, job_id=JobId(run_id)), dispatch_job(), "orders", candidates, "", NodeId(1), NOW_MS
+    )
 
 
 async def test_a_full_slow_lane_keeps_no_fast_run_from_any_address(scene: Scene) -> None:
@@ -105,5 +108,6 @@ async def test_runs_that_go_on_to_the_next_address_go_together(scene: Scene) -> 
 async def test_what_waits_at_a_stop_has_not_been_written(scene: Scene) -> None:
     scene.senders.add(scene.fast, [flight(n, HANGS) for n in range(LIMIT + 3)])
     await until(lambda: scene.wire.at_once == LIMIT)
-    assert await scene.senders.stop(0.05) == [LIMIT, LIMIT + 1, LIMIT + 2]
+    unsent = await scene.senders.stop(0.05)
+    assert [each.take_back() for each in unsent] == [TakeBack(RunId(LIMIT + n), NodeId(1), NOW_MS) for n in range(3)]
     assert len(scene.senders) == 0

@@ -64,6 +64,11 @@ def _sending(figures: EngineFigures) -> Iterator[Metric]:
         "jobwheel_parked_runs", "Runs that came due and wait until their executor has room.", value=figures.parked
     )
     yield GaugeMetricFamily(
+        "jobwheel_database_waiting_runs",
+        "Runs that came due and wait in the database until memory, or their executor, has room.",
+        value=figures.left_in_database,
+    )
+    yield GaugeMetricFamily(
         "jobwheel_sends_in_flight", "Runs that took off and have no answer yet.", value=figures.sends_in_flight
     )
     yield CounterMetricFamily("jobwheel_runs_sent", "Runs that were sent by this node.", value=figures.runs_sent)

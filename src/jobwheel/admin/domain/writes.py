@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from jobwheel.admin.domain.ids import GroupId, JobId, RunId
+from jobwheel.admin.domain.ids import GroupId, JobId, NodeId, RunId
 from jobwheel.admin.domain.run import Outcome
 from jobwheel.wire.mend import without_surrogates
 
@@ -21,6 +21,19 @@ class TakeOff(msgspec.Struct, frozen=True, gc=False):
     handler: str
     route: str
     instance_id: str | None
+
+
+class TakeBack(msgspec.Struct, frozen=True, gc=False):
+    """sending → pending: certainly nothing of the run was written.
+
+    Only the take-off of `owner` at `sent_ms` is taken back, no later one. With `is_broadcast` all shards that were made
+    of the run are as well.
+    """
+
+    run_id: RunId
+    owner: NodeId
+    sent_ms: int
+    is_broadcast: bool = False
 
 
 class Accepted(msgspec.Struct, frozen=True, gc=False):

@@ -62,9 +62,22 @@ class AddressSlots:
             return False
         return self.parked <= self._most_parked // 2 or self._parked_at(address) < self._limit
 
-    def is_overbooked(self, address: str) -> bool:
-        """Whether so many more runs than it has slots are on their way to the address that another broadcast waits."""
-        return self._overbooked_at(address) > self._most_overbooked()
+    def is_overbooked(self, address: str, due_ms: int) -> bool:
+        """Whether a broadcast that came due at the moment (epoch milliseconds) is to wait for the address.
+
+        Either many more runs than it has slots are on their way there, or as many, and a run that came due before the
+        broadcast is parked: broadcasts that come faster than a slow address takes them would let none of those fly.
+        """
+        state = self._addresses.get(address)
+        if state is None:
+            return False
+        overbooked = state.in_use - self._allowed(state)
+        waits_longer = bool(state.parked) and state.parked[0].due_ms <= due_ms
+        return overbooked > self._most_overbooked() or (waits_longer and overbooked >= 0)
+
+    def takes_broadcasts(self, address: str, due_ms: int) -> bool:
+        """Whether an address that was overbooked for such a broadcast is so no more, by a good deal."""
+        return self.is_relieved(address) and not self.is_overbooked(address, due_ms)
 
     def take(self, address: str, run: PendingRun) -> bool:
         """Take a slot of the address for the run; False if there is none."""

@@ -1,9 +1,7 @@
 """The router's questions: which address is alive, or idle, before a run takes off."""
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 
 from jobwheel.admin.domain.ids import GroupId, JobId
 from jobwheel.admin.domain.job import DispatchJob
@@ -14,6 +12,7 @@ from jobwheel.admin.engine.departures import Answers, RouteFinder
 from jobwheel.admin.engine.executor_client import Answer, AnswerKind, ExecutorClient
 from jobwheel.admin.engine.gates import AddressGates
 from jobwheel.admin.engine.lanes import Lane
+from jobwheel.admin.engine.line import Line
 from jobwheel.admin.engine.routing import Chosen, Routers
 from jobwheel.kernel.logging import get_logger
 from jobwheel.wire.messages import JobQuery
@@ -24,18 +23,29 @@ log = get_logger(__name__)
 class Asker:
     """Asks executors for a router, as one group. A question that is under way already is not asked twice.
 
-    Nor is one asked of an address that somebody has found unreachable meanwhile.
+    Nor is one asked of an address that somebody has found unreachable meanwhile. `is_late` says whether its time is up.
     """
 
     def __init__(
-        self, client: ExecutorClient, questions: "Questions", book: AddressBook, group_id: GroupId, out: str
+        self,
+        client: ExecutorClient,
+        questions: "Questions",
+        book: AddressBook,
+        group_id: GroupId,
+        context: EngineContext,
     ) -> None:
         self._client = client
         self._questions = questions
         self._book = book
         self._group_id = group_id
         self._app_name = book.app_name(group_id) or ""
-        self._out = Answer(AnswerKind.UNREACHABLE, 500, out)
+        self._out = Answer(AnswerKind.UNREACHABLE, 500, context.messages.just_out())
+        self._clock = context.clock
+        self._until_s = context.clock.monotonic() + context.limits.questions_s
+
+    @property
+    def is_late(self) -> bool:
+        return self._clock.monotonic() >= self._until_s
 
     async def beat(self, candidate: Candidate) -> Answer:
         address = candidate.address
@@ -85,18 +95,16 @@ class Questions:
             self._gates.leave(address)
 
 
-@dataclass(slots=True)
-class _Line:
-    """The runs of a lane and a group that wait for somebody to ask for them, and how many workers do."""
-
-    lane: Lane
-    group_id: GroupId
-    runs: deque[tuple[PendingRun, DispatchJob]] = field(default_factory=deque)
-    workers: int = 0
+_Line = Line[GroupId, tuple[PendingRun, DispatchJob]]
+"""The runs of a lane and a group that wait for somebody to ask for them."""
 
 
 class Askers:
-    """Asks for runs whose strategy wants it, each with a slot of its lane; `answered` gets what came out."""
+    """Asks for runs whose strategy wants it, each with a slot of its lane; `answered` gets what came out.
+
+    A group whose executors hang must not fill the memory: of a quarter of the wheel's capacity in all, one that has its
+    share has no place for more runs.
+    """
 
     def __init__(
         self,
@@ -115,12 +123,24 @@ class Askers:
         self._clock = context.clock
         self._answered = answered
         self._questions = Questions(context.limits.address_limit)
+        self._share = context.limits.address_limit
+        self._most_waiting = context.limits.wheel_capacity // 4
+        self._waiting = 0
         self._lines: dict[tuple[str, GroupId], _Line] = {}
         self._workers: set[asyncio.Task[None]] = set()
 
+    def has_place(self, lane: Lane, group_id: GroupId) -> bool:
+        """Whether another run of the group may be held."""
+        return self._waiting < self._most_waiting or self._waiting_of(lane, group_id) < self._share
+
+    def is_relieved(self, lane: Lane, group_id: GroupId) -> bool:
+        """Whether a group that had no place has a good deal of it again."""
+        return self._waiting <= self._most_waiting // 2 or self._waiting_of(lane, group_id) <= self._share // 2
+
     def add(self, lane: Lane, run: PendingRun, job: DispatchJob) -> None:
         line = self._lines.setdefault((lane.name, job.group_id), _Line(lane, job.group_id))
-        line.runs.append((run, job))
+        line.items.append((run, job))
+        self._waiting += 1
         if line.workers < lane.limit:
             line.workers += 1
             worker = asyncio.create_task(self._work(line))
@@ -129,12 +149,17 @@ class Askers:
 
     def waiting(self, lane: Lane) -> int:
         """How many runs of the lane nobody asks for yet."""
-        return sum(len(line.runs) for line in self._lines.values() if line.lane is lane)
+        return sum(len(line.items) for line in self._lines.values() if line.lane is lane)
 
     def clear(self) -> None:
         """Forget the runs that nobody asks for yet."""
         for line in self._lines.values():
-            line.runs.clear()
+            line.items.clear()
+        self._waiting = 0
+
+    def _waiting_of(self, lane: Lane, group_id: GroupId) -> int:
+        line = self._lines.get((lane.name, group_id))
+        return 0 if line is None else len(line.items)
 
     async def stop(self) -> None:
         """Break off: the runs are pending still."""
@@ -147,27 +172,28 @@ class Askers:
 
     async def _work(self, line: _Line) -> None:
         try:
-            while line.runs:
-                await line.lane.enter(line.group_id)
+            while line.items:
+                await line.lane.enter(line.key)
                 try:
                     await self._ask_next(line)
                 finally:
-                    line.lane.leave(line.group_id)
+                    line.lane.leave(line.key)
         finally:
             line.workers -= 1
-            if not line.workers and not line.runs:
-                self._lines.pop((line.lane.name, line.group_id), None)
+            if not line.workers and not line.items:
+                self._lines.pop((line.lane.name, line.key), None)
 
     async def _ask_next(self, line: _Line) -> None:
-        if line.runs:
-            run, job = line.runs.popleft()
+        if line.items:
+            run, job = line.items.popleft()
+            self._waiting -= 1
             began_s = self._clock.monotonic()
             chosen = await self._choose(run, job)
             self._answered(line.lane, run, Answers(chosen, self._clock.monotonic() - began_s))
 
     async def _choose(self, run: PendingRun, job: DispatchJob) -> Chosen:
         candidates = self._finder.candidates(run, job)
-        asker = Asker(self._client, self._questions, self._book, job.group_id, self._context.messages.just_out())
+        asker = Asker(self._client, self._questions, self._book, job.group_id, self._context)
         try:
             return await self._routers.choose(job.route_strategy, job.id, candidates, asker)
         except Exception:

@@ -4,7 +4,8 @@ It may run in another process, and imports little.
 """
 
 import functools
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 
 from jobwheel.admin.domain.event import EventKind, NewEvent
 from jobwheel.admin.domain.ids import JobId, NodeId
@@ -15,6 +16,8 @@ from jobwheel.admin.store import Connection, claims, events, runs
 from jobwheel.admin.store.zone import InstallationZone
 from jobwheel.kernel.clock import Clock
 from jobwheel.kernel.instants import instant_text
+
+Move = tuple[JobId, int, int | None, int, bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,18 +39,28 @@ class ClaimLimits:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """What one transaction did, and how often the jobs fired; `more` if there was more due than it could take."""
+    """What one transaction did, and how often the jobs fired.
+
+    `more` if there was more due than it could take, `works` if a job was claimed.
+    """
 
     runs: list[PendingRun]
     events: list[NewEvent]
     runs_per_job: float
     more: bool
+    works: bool = False
 
 
 def claim(
-    connection: Connection, zone: InstallationZone, clock: Clock, node_id: NodeId, limits: ClaimLimits, most_jobs: int
+    connection: Connection,
+    zone: InstallationZone,
+    clock: Clock,
+    node_id: NodeId,
+    limits: ClaimLimits,
+    most_jobs: int,
+    left_out: Collection[JobId] = (),
 ) -> Claimed:
-    """Claim up to `most_jobs` jobs in the transaction; see `Claimer`.
+    """Claim up to `most_jobs` jobs in the transaction, those that are left out aside; see `Claimer`.
 
     Raises:
         ScheduleLockedError: another admin claims.
@@ -55,7 +68,63 @@ def claim(
     claims.lock_schedule(connection)
     # Read under the lock: what was missed while it was waited for is a misfire.
     now_ms = clock.now()
-    due = claims.due_jobs(connection, now_ms + int(limits.claimed_ahead_s * 1000), most_jobs)
+    most = most_jobs + len(left_out)
+    due = claims.due_jobs(connection, now_ms + int(limits.claimed_ahead_s * 1000), most)
+    wanted = [job for job in due if job.id not in left_out] if left_out else due
+    claimed = _write(connection, zone, node_id, wanted, now_ms, limits)
+    return replace(claimed, more=True) if len(due) == most else claimed
+
+
+def claim_alone(
+    connection: Connection, zone: InstallationZone, clock: Clock, node_id: NodeId, limits: ClaimLimits, job: DueJob
+) -> Claimed:
+    """Claim one job as it was read before.
+
+    Raises:
+        ScheduleLockedError: another admin claims.
+    """
+    claims.lock_schedule(connection)
+    return _write(connection, zone, node_id, [job], clock.now(), limits)
+
+
+def stop_refused(
+    connection: Connection,
+    zone: InstallationZone,  # noqa: ARG001 - the signature of all claims
+    clock: Clock,
+    node_id: NodeId,  # noqa: ARG001 - as above
+    limits: ClaimLimits,  # noqa: ARG001 - as above
+    job: DueJob,
+    reason: str,
+) -> Claimed:
+    """Stop a job that the database refuses to have planned, with an event that says why.
+
+    Raises:
+        ScheduleLockedError: another admin claims.
+    """
+    claims.lock_schedule(connection)
+    matched = claims.move_on(connection, [_stopped(job)])
+    noted = [_event(job, EventKind.JOB_CORRUPT, clock.now(), {"reason": reason})] if matched else []
+    events.insert_events(connection, noted)
+    return Claimed([], noted, 1.0, more=False)
+
+
+def jobs_to_claim(
+    connection: Connection, clock: Clock, limits: ClaimLimits, most_jobs: int, left_out: Collection[JobId]
+) -> list[DueJob]:
+    """The jobs that a claim of so many looks at, as they are now."""
+    horizon_ms = clock.now() + int(limits.claimed_ahead_s * 1000)
+    due = claims.due_jobs(connection, horizon_ms, most_jobs + len(left_out))
+    return [job for job in due if job.id not in left_out]
+
+
+def _write(
+    connection: Connection,
+    zone: InstallationZone,
+    node_id: NodeId,
+    due: Sequence[DueJob],
+    now_ms: int,
+    limits: ClaimLimits,
+) -> Claimed:
     batch = _Batch(node_id, _schedules(zone.name), now_ms, limits)
     for job in due:
         if batch.room <= 0:
@@ -66,7 +135,7 @@ def claim(
     noted = [event for job_id, event in batch.events if job_id in matched]
     events.insert_events(connection, noted)
     runs_per_job = max(1.0, len(batch.runs) / max(1, len(batch.moves)))
-    return Claimed(written, noted, runs_per_job, more=batch.room <= 0 or len(due) == most_jobs)
+    return Claimed(written, noted, runs_per_job, more=batch.room <= 0, works=bool(matched))
 
 
 # Kept with the process: to parse a schedule costs a hundred times a next time.
@@ -83,7 +152,7 @@ class _Batch:
         self._horizon_ms = now_ms + int(limits.look_ahead_s * 1000)
         self._most_made_up = limits.most_made_up
         self.room = limits.most_runs
-        self.moves: list[tuple[JobId, int, int | None, int, bool]] = []
+        self.moves: list[Move] = []
         self.runs: list[tuple[JobId, NewRun]] = []
         self.events: list[tuple[JobId, NewEvent]] = []
 
@@ -95,7 +164,7 @@ class _Batch:
         except (UnusableJobError, ArithmeticError, TypeError, ValueError) as error:
             # The latter three: columns that hold another type than the schema says, as SQLite lets them.
             self.room -= 1
-            self.moves.append((job.id, job.next_ms, None, 0, False))
+            self.moves.append(_stopped(job))
             self.events.append((job.id, _event(job, EventKind.JOB_CORRUPT, now_ms, {"reason": str(error)})))
             return
         # A run of a job costs room, and so does looking at one that fires nothing.
@@ -103,6 +172,10 @@ class _Batch:
         self.moves.append((job.id, job.next_ms, planned.last_ms, planned.next_ms or 0, planned.next_ms is not None))
         self.runs.extend((job.id, _run(job, fire, self._node_id, now_ms)) for fire in planned.fires)
         self.events.extend((job.id, event) for event in _events(job, planned, now_ms))
+
+
+def _stopped(job: DueJob) -> Move:
+    return job.id, job.next_ms, None, 0, False
 
 
 def _run(job: DueJob, fire: Fire, node_id: NodeId, now_ms: int) -> NewRun:

@@ -25,6 +25,11 @@ class EngineLimits:
     send_timeout_s: float = 3.0
     wheel_capacity: int = 50_000
 
+    @property
+    def questions_s(self) -> float:
+        """So long a router asks for a run; an address that does not answer costs it a send time-out."""
+        return 10 * self.send_timeout_s
+
 
 @dataclass(frozen=True, slots=True)
 class EngineContext:

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from jobwheel.admin.domain.ids import JobId, RunId
+from jobwheel.admin.domain.ids import JobId, NodeId, RunId
 from jobwheel.admin.domain.job import DispatchJob
 from jobwheel.admin.domain.policies import RouteStrategy, RunLimitOverflow
 from jobwheel.admin.domain.run import NewRun, PendingRun, Shard
-from jobwheel.admin.domain.writes import TakeOff
+from jobwheel.admin.domain.writes import TakeBack, TakeOff
 from jobwheel.admin.engine.addresses import AddressBook, Candidate
 from jobwheel.admin.engine.context import EngineContext
 from jobwheel.admin.engine.dispatcher import Flight
@@ -18,6 +18,9 @@ from jobwheel.admin.engine.routing import Chosen, Routers, UnknownStrategyError
 from jobwheel.admin.engine.trigger_message import TriggerMessages
 from jobwheel.admin.store import take_off
 from jobwheel.admin.store.limits import Turn, turn_of
+
+MOST_SHARDS = 2000
+"""One take-off makes so many shards at most, or those of one broadcast: it must not hold everybody up."""
 
 
 class Answers(msgspec.Struct, frozen=True):
@@ -45,6 +48,10 @@ class Broadcast(msgspec.Struct, frozen=True):
     others: Sequence[Candidate]
     messages: TriggerMessages
 
+    def addresses(self) -> list[str]:
+        """Where its shards go, in order of their index."""
+        return [self.flight.candidates[0].address, *(candidate.address for candidate in self.others)]
+
     def shards(self) -> take_off.Broadcast:
         """What the take-off must know to make the other shards."""
         flight, total = self.flight, len(self.others) + 1
@@ -71,31 +78,50 @@ class Departures:
     """What is to become of the runs of a batch.
 
     Attributes:
+        owner: the node whose runs they are.
+        sent_ms: when they take off.
         flights: runs with an address, those of `broadcasts` left out.
         grounded: runs without one.
         orphans: runs whose job is gone.
         to_ask: runs whose addresses are to be asked first.
+        held_back: broadcasts that would make more shards than one take-off writes.
         over_limit: the jobs whose runs over their limit do not wait, and what is said of these.
     """
 
+    owner: NodeId
+    sent_ms: int
     flights: list[Flight] = field(default_factory=list)
     broadcasts: list[Broadcast] = field(default_factory=list)
     grounded: list[Grounded] = field(default_factory=list)
     orphans: list[PendingRun] = field(default_factory=list)
     to_ask: list[tuple[PendingRun, DispatchJob]] = field(default_factory=list)
+    held_back: list[PendingRun] = field(default_factory=list)
     over_limit: dict[JobId, str] = field(default_factory=dict)
+    _shards: int = 0
+
+    def has_room_for(self, shards: int) -> bool:
+        """Whether another broadcast of so many shards may go; if so, they are counted. One may in any case."""
+        if self._shards and self._shards + shards > MOST_SHARDS:
+            return False
+        self._shards += shards
+        return True
 
     def all_flights(self) -> list[Flight]:
         return [*self.flights, *(each.flight for each in self.broadcasts)] if self.broadcasts else self.flights
 
     def addresses(self) -> list[str]:
         """Where the flights go: each has a slot there, the shards that are not made yet as well."""
-        shards = [candidate.address for each in self.broadcasts for candidate in each.others]
-        return [*(flight.candidates[0].address for flight in self.all_flights()), *shards]
+        shards = [address for each in self.broadcasts for address in each.addresses()]
+        return [*(flight.candidates[0].address for flight in self.flights), *shards]
 
     def runs(self) -> list[PendingRun]:
         """The runs that take off."""
         return [*(each.run for each in self.all_flights()), *(each.run for each in self.grounded), *self.orphans]
+
+    def take_backs(self) -> list[TakeBack]:
+        """What makes the runs that took off pending again, if they did."""
+        broadcasts = {each.flight.run.id for each in self.broadcasts}
+        return [TakeBack(run.id, self.owner, self.sent_ms, run.id in broadcasts) for run in self.runs()]
 
     def batch(self) -> take_off.Batch:
         """What the database is told."""
@@ -150,6 +176,10 @@ class RouteFinder:
         if asks and answers is None:
             departures.to_ask.append((run, job))
             return
+        is_broadcast = run.shard is None and job.route_strategy == RouteStrategy.SHARDING_BROADCAST
+        if is_broadcast and not departures.has_room_for(len(candidates)):
+            departures.held_back.append(run)
+            return
         heading = self._heading(run, job, candidates)
         if answers is not None:
             self._follow(departures, run, job, answers, heading)
@@ -158,9 +188,9 @@ class RouteFinder:
         elif run.shard is not None:
             had = [each for each in candidates if each.address == run.address]
             heading += self._context.messages.shard(run.shard.index, run.shard.total)
-            departures.flights.append(self._flight(run, job, (had or candidates)[:1], heading))
-        elif job.route_strategy == RouteStrategy.SHARDING_BROADCAST:
-            flight = self._flight(run, job, candidates[:1], heading)
+            departures.flights.append(self._flight(departures, run, job, (had or candidates)[:1], heading))
+        elif is_broadcast:
+            flight = self._flight(departures, run, job, candidates[:1], heading)
             departures.broadcasts.append(Broadcast(flight, candidates[1:], self._context.messages))
         else:
             self._order(departures, run, job, candidates, heading)
@@ -178,7 +208,7 @@ class RouteFinder:
         except UnknownStrategyError as error:
             departures.grounded.append(Grounded(run, job, heading + self._context.messages.unknown_strategy(error)))
         else:
-            departures.flights.append(self._flight(run, job, ordered, heading))
+            departures.flights.append(self._flight(departures, run, job, ordered, heading))
 
     def _follow(
         self, departures: Departures, run: PendingRun, job: DispatchJob, answers: Answers, heading: str
@@ -186,9 +216,11 @@ class RouteFinder:
         chosen = answers.chosen
         heading += "".join(self._context.messages.asked_first(address, answer) for address, answer in chosen.asked)
         if not chosen.candidates:
-            departures.grounded.append(Grounded(run, job, heading + self._context.messages.none_said_yes()))
+            why = self._context.messages.none_said_yes(chosen.not_asked, self._context.limits.questions_s)
+            departures.grounded.append(Grounded(run, job, heading + why))
         else:
-            departures.flights.append(self._flight(run, job, chosen.candidates, heading, answers.took_s))
+            flight = self._flight(departures, run, job, chosen.candidates, heading)
+            departures.flights.append(msgspec.structs.replace(flight, asked_s=answers.took_s))
 
     def _heading(self, run: PendingRun, job: DispatchJob, candidates: Sequence[Candidate]) -> str:
         addresses = tuple([each.address for each in candidates])
@@ -211,17 +243,12 @@ class RouteFinder:
         return messages.list_empty() if fixed else messages.no_address()
 
     def _flight(
-        self,
-        run: PendingRun,
-        job: DispatchJob,
-        candidates: Sequence[Candidate],
-        heading: str,
-        asked_s: float = 0.0,
+        self, departures: Departures, run: PendingRun, job: DispatchJob, candidates: Sequence[Candidate], heading: str
     ) -> Flight:
         app_name = self._book.app_name(job.group_id) or ""
         # Addresses named by a person are tried one at most.
         tried = candidates[:1] if run.named_addresses else candidates
-        return Flight(run, job, app_name, tried, heading, self._context.node.id, asked_s)
+        return Flight(run, job, app_name, tried, heading, departures.owner, departures.sent_ms)
 
 
 def _as_it_stands(answers: Answers, candidates: Sequence[Candidate]) -> Answers | None:

@@ -1,6 +1,6 @@
 """Sends runs to an address, records what became of each, and says which go on to their next candidate."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -11,6 +11,7 @@ from jobwheel.admin.domain.writes import (
     MOST_MESSAGE_BYTES,
     Accepted,
     RunWrite,
+    TakeBack,
     TakeOff,
     Unconfirmed,
     Unsent,
@@ -22,11 +23,9 @@ from jobwheel.admin.engine.executor_client import NOT_SENT, Answer, AnswerKind, 
 from jobwheel.admin.engine.requests import trigger_request
 from jobwheel.admin.engine.rules import first_check_ms
 from jobwheel.admin.engine.run_log_writer import RunLogWriter
+from jobwheel.admin.engine.take_backs import TakeBacks
 from jobwheel.admin.store import run_log
-from jobwheel.admin.store.errors import UnknownCommitError
-from jobwheel.kernel.backoff import Backoff
 from jobwheel.kernel.logging import get_logger
-from jobwheel.kernel.loop import MOST_PAUSE_S
 
 log = get_logger(__name__)
 
@@ -47,6 +46,7 @@ class Flight(msgspec.Struct, frozen=True):
     candidates: Sequence[Candidate]
     heading: str
     owner: NodeId
+    sent_ms: int
     asked_s: float = 0.0
     redirected: bool = False
 
@@ -58,6 +58,9 @@ class Flight(msgspec.Struct, frozen=True):
             route=self.job.route_strategy,
             instance_id=candidate.instance_id,
         )
+
+    def take_back(self) -> TakeBack:
+        return TakeBack(self.run.id, self.owner, self.sent_ms)
 
 
 class Sent(msgspec.Struct, frozen=True):
@@ -73,14 +76,25 @@ class Sent(msgspec.Struct, frozen=True):
 
 
 class Dispatcher:
-    """Sends runs that took off."""
+    """Sends runs that took off.
 
-    def __init__(self, context: EngineContext, client: ExecutorClient, book: AddressBook, writer: RunLogWriter) -> None:
+    What certainly was not written anywhere and goes to no next candidate is taken back, also if the sending is broken
+    off by a stop.
+    """
+
+    def __init__(
+        self,
+        context: EngineContext,
+        client: ExecutorClient,
+        book: AddressBook,
+        writer: RunLogWriter,
+        take_backs: TakeBacks,
+    ) -> None:
         self._context = context
         self._client = client
         self._book = book
         self._writer = writer
-        self._backoff = Backoff(most_s=MOST_PAUSE_S)
+        self._take_backs = take_backs
 
     async def send(self, flights: Sequence[Flight]) -> Sent:
         """Send runs whose take-off to one address matched, in one request.
@@ -93,10 +107,13 @@ class Dispatcher:
         onward = []
         try:
             mine = [flight for flight in flights if await self._is_mine(flight)]
-        except Exception as error:  # noqa: BLE001 - nothing of them was written anywhere: they can wait
+        except BaseException as error:
+            # Nothing of them was written anywhere: they can wait.
             log.warning("dispatcher.not_confirmed", runs=len(flights), error=repr(error))
-            await self._take_back([flight.run.id for flight in flights])
-            return Sent(answered=True)
+            self._take_back(flights)
+            if isinstance(error, Exception):
+                return Sent(answered=True)
+            raise
         there = []
         for flight in mine:
             passed_over = self._passed_over(flight, candidate)
@@ -104,10 +121,14 @@ class Dispatcher:
                 there.append(flight)
             else:
                 onward.append((flight, flight.heading + passed_over))
-        answers, late = await self._ask(candidate, there), []
+        try:
+            answers = await self._ask(candidate, there)
+        except BaseException:
+            self._take_back(flight for flight, _ in onward)
+            raise
         for flight, answer in zip(there, answers, strict=True):
             if answer is NOT_SENT:
-                late.append(flight.run.id)
+                self._take_back([flight])
                 continue
             message = flight.heading + self._context.messages.asked(candidate.address, answer)
             if answer.kind in _NOT_THERE:
@@ -115,9 +136,6 @@ class Dispatcher:
                 onward.append((flight, message))
             else:
                 self._writer.add(self._outcome(flight, candidate, answer, _bounded(message)))
-        if late:
-            # After the others are in the writer's hands: this waits for as long as the database is away.
-            await self._take_back(late)
         answered = not answers or answers[0].kind not in _NO_ANSWER
         return Sent(answered, await self._redirect(onward, began_s)) if onward else Sent(answered)
 
@@ -146,10 +164,13 @@ class Dispatcher:
         moves = [(flight.take_off(flight.candidates[0]), left[flight.run.id]) for flight in moved]
         try:
             matched = await self._context.database.write_batch(run_log.redirect, self._context.node.id, moves)
-        except Exception as error:  # noqa: BLE001 - nothing of them was written anywhere: they can wait
+        except BaseException as error:
+            # Nothing of them was written anywhere: they can wait.
             log.warning("dispatcher.redirect_failed", runs=len(moved), error=repr(error))
-            await self._take_back([flight.run.id for flight in moved])
-            return []
+            self._take_back(moved)
+            if isinstance(error, Exception):
+                return []
+            raise
         return [flight for flight in moved if flight.run.id in matched]
 
     def _next(self, flight: Flight, message: str, took_s: float) -> Flight | None:
@@ -168,24 +189,8 @@ class Dispatcher:
         self.fail(flight.run, message + self._context.messages.none_reached())
         return None
 
-    async def _take_back(self, run_ids: Sequence[RunId]) -> None:
-        """Make runs of which nothing was written pending again, when the database lets us; the feeder brings them.
-
-        They are held until then: else they would count as sent, and without an answer as lost.
-        """
-        failures = 0
-        while True:
-            try:
-                await self._context.database.write(run_log.take_back, self._context.node.id, run_ids)
-            except UnknownCommitError:
-                # Once more could take back what has taken off anew.
-                return
-            except Exception as error:  # noqa: BLE001 - it is away, or refuses: again
-                failures += 1
-                log.warning("dispatcher.take_back_failed", runs=len(run_ids), error=repr(error))
-                await self._context.clock.wait(self._backoff.delay_s(failures))
-            else:
-                return
+    def _take_back(self, flights: Iterable[Flight]) -> None:
+        self._take_backs.add([flight.take_back() for flight in flights])
 
     def _passed_over(self, flight: Flight, candidate: Candidate) -> str | None:
         """Why a candidate is not asked at all, if it is not: what has left or was just out of reach is the next's."""

@@ -17,6 +17,7 @@ from jobwheel.admin.engine.launcher import Launcher
 from jobwheel.admin.engine.recovery import Recovery
 from jobwheel.admin.engine.routing import Routers
 from jobwheel.admin.engine.run_log_writer import RunLogWriter
+from jobwheel.admin.engine.take_backs import TakeBacks
 from jobwheel.admin.engine.wheel import TimingWheel
 from jobwheel.admin.store import registry
 from jobwheel.kernel.errors import JobwheelError
@@ -54,17 +55,20 @@ class Engine(ServiceGroup):
         self.writer = RunLogWriter(context, self.wake, self._feed)
         self._routers = Routers()
         self._started_s = clock.monotonic()
-        dispatcher = Dispatcher(context, client, self.addresses, self.writer)
+        take_backs = TakeBacks(context)
+        dispatcher = Dispatcher(context, client, self.addresses, self.writer, take_backs)
         self.wheel = TimingWheel(self._on_due, clock, context.limits.wheel_capacity)
-        self.launcher = Launcher(context, client, self.addresses, self._routers, dispatcher, self.wheel.forget)
+        self.launcher = Launcher(
+            context, client, self.addresses, self._routers, dispatcher, take_backs, self.wheel.forget
+        )
         given = context.limits
         ahead_s = claimed_ahead_s(given.look_ahead_s)
         limits = ClaimLimits(given.look_ahead_s, given.claim_batch, given.misfire_most, ahead_s)
         self._claimer = Claimer(context.database, context.zone, clock, lambda: context.node.id, self.wheel.add, limits)
-        recovery = Recovery(context, self.addresses, client, self.writer, self.launcher.is_in_flight)
+        recovery = Recovery(context, self.addresses, client, self.writer, take_backs, self.launcher.is_in_flight)
         self.claims = PeriodicLoop("claimer", self._claim, _PASS_EVERY_S, clock)
-        feeder = Feeder(context, self.wheel, self.launcher.put_off_jobs)
-        self._feeding = PeriodicLoop("feeder", feeder.run_once, _PASS_EVERY_S, clock)
+        self._feeder = Feeder(context, self.wheel, self.launcher.put_off_jobs)
+        self._feeding = PeriodicLoop("feeder", self._feeder.run_once, _PASS_EVERY_S, clock)
         self._loops = (
             PeriodicLoop("addresses", self._refresh_addresses, _PASS_EVERY_S, clock),
             self._feeding,
@@ -73,9 +77,9 @@ class Engine(ServiceGroup):
             PeriodicLoop("upkeep", self._upkeep, _UPKEEP_EVERY_S, clock),
         )
         # The node adopts what dead ones left before the first claim; the wheel stops before the launcher, and the
-        # writer last, so that whatever took off is recorded.
+        # writer last, so that whatever took off is recorded, or taken back before the node hands over what is pending.
         context.node.forget = self._forget
-        parts = (context.node, self.writer, self.launcher, self.wheel, *self._loops)
+        parts = (context.node, self.writer, take_backs, self.launcher, self.wheel, *self._loops)
         super().__init__("engine", clock, parts)
 
     async def on_start(self) -> None:
@@ -130,6 +134,7 @@ class Engine(ServiceGroup):
             wheel_size=len(self.wheel),
             lanes=self.launcher.lane_figures(),
             parked=self.launcher.parked,
+            left_in_database=self._feeder.left,
             sends_in_flight=self.launcher.sends_in_flight,
             runs_sent=counters.runs_sent,
             clock_difference_s=self._context.node.clock_difference_s,

@@ -48,6 +48,7 @@ class EngineFigures:
     Attributes:
         last_pass_age_s: since the last successful scheduling pass; None before the first.
         parked: runs that came due and wait until their executor has room.
+        left_in_database: runs that came due and wait there until there is room for them.
         sends_in_flight: runs that took off and have no answer yet.
         clock_difference_s: this host's clock minus the database's.
         outcomes: runs that ended, by outcome.
@@ -59,6 +60,7 @@ class EngineFigures:
     wheel_size: int = 0
     lanes: tuple[LaneFigures, ...] = ()
     parked: int = 0
+    left_in_database: int = 0
     sends_in_flight: int = 0
     runs_sent: int = 0
     clock_difference_s: float = 0.0

@@ -8,6 +8,8 @@ from jobwheel.admin.domain.ids import GroupId, JobId
 from jobwheel.admin.domain.run import PendingRun
 from jobwheel.admin.engine.fair_slots import FairSlots
 
+_HELD_BACK_SHARE = 10
+
 
 class Lane:
     """A queue of runs that came due, and slots for the requests under way (the router's questions included).
@@ -19,6 +21,8 @@ class Lane:
         self.name = name
         self.limit = limit
         self._slots = FairSlots[GroupId](limit)
+        self._called: deque[PendingRun] = deque()
+        self._held_back: deque[PendingRun] = deque()
         self._queue: deque[PendingRun] = deque()
         self._some = asyncio.Event()
 
@@ -29,17 +33,29 @@ class Lane:
 
     def __len__(self) -> int:
         """How many runs wait to take off."""
-        return len(self._queue)
+        return len(self._called) + len(self._held_back) + len(self._queue)
 
     def put(self, runs: Sequence[PendingRun]) -> None:
         if runs:
             self._queue.extend(runs)
             self._some.set()
 
+    def call(self, runs: Sequence[PendingRun]) -> None:
+        """It is the turn of runs that waited elsewhere: they are next, after those that were called before."""
+        if runs:
+            self._called.extend(runs)
+            self._some.set()
+
     def put_first(self, runs: Sequence[PendingRun]) -> None:
         """Runs that had their turn and could not use it: they are next again."""
         if runs:
-            self._queue.extendleft(reversed(runs))
+            self._called.extendleft(reversed(runs))
+            self._some.set()
+
+    def hold_back(self, runs: Sequence[PendingRun]) -> None:
+        """Runs that a take-off had no room for: they have the next one's, but keep nobody else from it."""
+        if runs:
+            self._held_back.extend(runs)
             self._some.set()
 
     async def ready(self) -> None:
@@ -47,14 +63,19 @@ class Lane:
         await self._some.wait()
 
     def take(self, most: int) -> list[PendingRun]:
-        """The runs that have waited longest."""
-        taken = [self._queue.popleft() for _ in range(min(len(self._queue), most))]
-        if not self._queue:
+        """The runs whose turn it is: those that were called, some that were held back, those that waited longest."""
+        held_back = min(len(self._held_back), max(1, most // _HELD_BACK_SHARE))
+        taken = [self._called.popleft() for _ in range(min(len(self._called), most - held_back))]
+        taken += [self._held_back.popleft() for _ in range(held_back)]
+        taken += [self._queue.popleft() for _ in range(min(len(self._queue), most - len(taken)))]
+        if not self:
             self._some.clear()
         return taken
 
     def clear(self) -> None:
         """Forget the runs that wait; slots stay with the requests that have them."""
+        self._called.clear()
+        self._held_back.clear()
         self._queue.clear()
         self._some.clear()
 

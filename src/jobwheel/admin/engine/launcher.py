@@ -16,9 +16,11 @@ from jobwheel.admin.engine.dispatcher import Dispatcher, Flight, Sent
 from jobwheel.admin.engine.executor_client import ExecutorClient
 from jobwheel.admin.engine.figures import LaneFigures
 from jobwheel.admin.engine.lanes import Lane, SlowJobs
+from jobwheel.admin.engine.put_off import PutOff
 from jobwheel.admin.engine.routing import Chosen, Routers
 from jobwheel.admin.engine.senders import Senders
-from jobwheel.admin.store import run_log, runs
+from jobwheel.admin.engine.take_backs import TakeBacks
+from jobwheel.admin.store import runs
 from jobwheel.admin.store.errors import UnknownCommitError
 from jobwheel.admin.store.take_off import TakenOff, take_off
 from jobwheel.kernel.backoff import Backoff
@@ -30,7 +32,6 @@ log = get_logger(__name__)
 
 _MOST_IN_TAKE_OFF = 1000
 _STOP_WAIT_S = 3.2
-_UNDO_TRIES = 10
 
 
 class Launcher(Service):
@@ -47,11 +48,13 @@ class Launcher(Service):
         book: AddressBook,
         routers: Routers,
         dispatcher: Dispatcher,
+        take_backs: TakeBacks,
         forget: Callable[[Iterable[RunId]], None],
     ) -> None:
         super().__init__("launcher", context.clock)
         self._context = context
         self._dispatcher = dispatcher
+        self._take_backs = take_backs
         self._forget = forget
         self.lanes = (Lane("fast", context.limits.fast_lane), Lane("slow", context.limits.slow_lane))
         self._book = book
@@ -60,7 +63,7 @@ class Launcher(Service):
         self._answers: dict[RunId, Answers] = {}
         self._slow_jobs = SlowJobs(context.limits.slow_send_ms / 1000, context.limits.slow_sends)
         self._slots = AddressSlots(context.limits.address_limit, context.limits.wheel_capacity // 2)
-        self._put_off: dict[JobId, str] = {}
+        self._put_off = PutOff()
         self._senders = Senders(dispatcher, context.limits.address_limit, context.clock, self._on_landed)
         self._taking_off = {lane.name: asyncio.Lock() for lane in self.lanes}
         self._backoff = Backoff(most_s=MOST_PAUSE_S)
@@ -82,14 +85,12 @@ class Launcher(Service):
         return self._slots.parked
 
     def put_off_jobs(self) -> list[JobId]:
-        """Jobs of which runs were put off: the feeder leaves them in the database until their address is relieved."""
-        relieved = [job_id for job_id, address in self._put_off.items() if self._slots.is_relieved(address)]
-        for job_id in relieved:
-            del self._put_off[job_id]
-        return list(self._put_off)
+        """Jobs of which runs were put off: the feeder leaves them in the database until there is room for them."""
+        return self._put_off.jobs()
 
     def is_in_flight(self, run_id: RunId) -> bool:
-        return self._senders.holds(run_id)
+        """Whether somebody here knows what is to become of a run that took off."""
+        return self._senders.holds(run_id) or self._take_backs.holds(run_id)
 
     def submit(self, due: Sequence[PendingRun]) -> None:
         """Runs came due: put each into its job's lane."""
@@ -99,7 +100,7 @@ class Launcher(Service):
     def _call(self, runs: Sequence[PendingRun]) -> None:
         """It is the turn of runs that were parked: they are next in their jobs' lanes."""
         for lane, of_lane in self._by_lane(runs):
-            lane.put_first(of_lane)
+            lane.call(of_lane)
 
     def _by_lane(self, runs: Sequence[PendingRun]) -> Iterable[tuple[Lane, Sequence[PendingRun]]]:
         return zip(self.lanes, self._slow_jobs.sorted_out(runs, self.clock.now()), strict=True)
@@ -128,8 +129,7 @@ class Launcher(Service):
                 await self.cancel(f"pump.{lane.name}")
         await self._askers.stop()
         unsent = await self._senders.stop(_STOP_WAIT_S)
-        if unsent:
-            await self._context.database.write(run_log.take_back, self._context.node.id, unsent)
+        self._take_backs.add(flight.take_back() for flight in unsent)
 
     async def _pump(self, lane: Lane) -> None:
         failures = 0
@@ -154,7 +154,7 @@ class Launcher(Service):
     async def _launch(self, lane: Lane, batch: Sequence[PendingRun]) -> None:
         """Take a batch off; if the database fails, every run of it is back in the lane or parked."""
         context = self._context
-        departures = Departures(orphans=list(batch))
+        departures = Departures(context.node.id, self.clock.now(), orphans=list(batch))
         try:
             jobs = await context.database.read(runs.load_dispatch_jobs, list({run.job_id for run in batch}))
             await self._book.learn([job.group_id for job in jobs.values()])
@@ -164,10 +164,13 @@ class Launcher(Service):
             if leaving:
                 told = departures.batch()
                 taken = await context.database.write_batch(
-                    take_off, context.zone, context.node.id, self.clock.now(), told
+                    take_off, context.zone, departures.owner, departures.sent_ms, told
                 )
         except UnknownCommitError:
-            await self._undo(departures)
+            # If it was committed, it is undone: who waits for that holds up others. The feeder brings the runs.
+            self._take_backs.add(departures.take_backs())
+            self._give_all_back(departures)
+            self._forget_all(departures.runs())
             raise
         except BaseException:
             # Also a cancellation that nobody asked for, from something that was waited for.
@@ -177,31 +180,13 @@ class Launcher(Service):
         self._forget_all(leaving)
         self._start(lane, departures, taken)
 
-    async def _undo(self, departures: Departures) -> None:
-        """A take-off that may have been committed has not been after this, and the feeder brings its runs.
-
-        Nothing newer can be undone: the wheel holds these runs until they are forgotten.
-        """
-        leaving = departures.runs()
-        run_ids, broadcasts = [run.id for run in leaving], [each.flight.run.id for each in departures.broadcasts]
-        for tries in range(1, _UNDO_TRIES + 1):
-            try:
-                await self._context.database.write(run_log.take_back, self._context.node.id, run_ids, broadcasts)
-                break
-            except Exception as error:  # noqa: BLE001 - it is away: again
-                log.warning("launcher.undo_failed", runs=len(run_ids), error=repr(error))
-                await self.clock.wait(self._backoff.delay_s(tries))
-        self._give_all_back(departures)
-        self._forget_all(leaving)
-
     def _forget_all(self, runs: Sequence[PendingRun]) -> None:
         self._forget([run.id for run in runs])
-        if self._answers:
-            for run in runs:
-                self._answers.pop(run.id, None)
+        for run in runs if self._answers else ():
+            self._answers.pop(run.id, None)
 
     def _route(self, lane: Lane, batch: Sequence[PendingRun], jobs: Mapping[JobId, DispatchJob]) -> Departures:
-        found = Departures()
+        found = Departures(self._context.node.id, self.clock.now())
         for run in batch:
             job = jobs.get(run.job_id)
             if job is None:
@@ -209,9 +194,13 @@ class Launcher(Service):
             else:
                 self._finder.route(found, run, job, self._answers.get(run.id))
         for run, job in found.to_ask:
-            self._askers.add(lane, run, job)
+            if self._askers.has_place(lane, job.group_id):
+                self._askers.add(lane, run, job)
+            else:
+                self._leave_to_feeder(run, functools.partial(self._askers.is_relieved, lane, job.group_id))
         found.flights = [flight for flight in found.flights if self._has_slot(flight)]
         self._slots.release_called(batch)
+        lane.hold_back(found.held_back)
         found.broadcasts = [broadcast for broadcast in found.broadcasts if self._has_slots(broadcast)]
         return found
 
@@ -222,8 +211,8 @@ class Launcher(Service):
         if self._slots.has_place(address):
             self._slots.park(address, flight.run)
             self._remember(flight)
-            return False
-        self._leave_to_feeder(flight, address)
+        else:
+            self._leave_to_feeder(flight.run, functools.partial(self._slots.is_relieved, address))
         return False
 
     def _remember(self, flight: Flight) -> None:
@@ -234,20 +223,20 @@ class Launcher(Service):
 
     def _has_slots(self, broadcast: Broadcast) -> bool:
         """All runs of a broadcast go together, slots or not; within bounds."""
-        addresses = [broadcast.flight.candidates[0].address, *(candidate.address for candidate in broadcast.others)]
-        full = next((address for address in addresses if self._slots.is_overbooked(address)), None)
+        addresses, run = broadcast.addresses(), broadcast.flight.run
+        full = next((address for address in addresses if self._slots.is_overbooked(address, run.due_ms)), None)
         if full is not None:
-            self._leave_to_feeder(broadcast.flight, full)
+            self._leave_to_feeder(run, functools.partial(self._slots.takes_broadcasts, full, run.due_ms))
             return False
         for address in addresses:
             self._slots.take_more(address)
         return True
 
-    def _leave_to_feeder(self, flight: Flight, address: str) -> None:
+    def _leave_to_feeder(self, run: PendingRun, is_relieved: Callable[[], bool]) -> None:
         """Out of the memory, where it would take everybody's room: it is pending, and the feeder brings it."""
-        self._put_off[flight.job.id] = address
-        self._answers.pop(flight.run.id, None)
-        self._forget([flight.run.id])
+        self._put_off.add(run.job_id, is_relieved)
+        self._answers.pop(run.id, None)
+        self._forget([run.id])
 
     def _start(self, lane: Lane, departures: Departures, taken: TakenOff) -> None:
         for each in departures.grounded:
@@ -278,7 +267,7 @@ class Launcher(Service):
             # It will be sent nowhere; what the questions took counts all the same.
             self._slow_jobs.note(run.job_id, answers.took_s, self.clock.now())
         self._answers[run.id] = answers
-        lane.put_first([run])
+        lane.call([run])
 
     def _on_landed(self, address: str, flights: Sequence[Flight], took_s: float, sent: Sent) -> None:
         if not sent.answered:

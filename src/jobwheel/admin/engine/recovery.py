@@ -11,7 +11,7 @@ import msgspec
 from jobwheel.admin.domain.ids import RunId
 from jobwheel.admin.domain.job import DispatchJob
 from jobwheel.admin.domain.run import Outcome, PendingRun
-from jobwheel.admin.domain.writes import Accepted, TakeOff, Unconfirmed, Unsent
+from jobwheel.admin.domain.writes import Accepted, TakeBack, TakeOff, Unconfirmed, Unsent
 from jobwheel.admin.engine.addresses import AddressBook
 from jobwheel.admin.engine.context import EngineContext
 from jobwheel.admin.engine.dispatcher import refused
@@ -19,6 +19,7 @@ from jobwheel.admin.engine.executor_client import Answer, AnswerKind, ExecutorCl
 from jobwheel.admin.engine.requests import trigger_request
 from jobwheel.admin.engine.rules import RESENDS_END_MS, UNHEARD_END_MS, first_check_ms, next_check_ms
 from jobwheel.admin.engine.run_log_writer import RunLogWriter
+from jobwheel.admin.engine.take_backs import TakeBacks
 from jobwheel.admin.store import run_log, runs
 from jobwheel.admin.store.run_log import CheckLater, UnconfirmedRun
 from jobwheel.kernel.logging import get_logger
@@ -40,12 +41,14 @@ class Recovery:
         book: AddressBook,
         client: ExecutorClient,
         writer: RunLogWriter,
+        take_backs: TakeBacks,
         is_in_flight: Callable[[RunId], bool],
     ) -> None:
         self._context = context
         self._book = book
         self._client = client
         self._writer = writer
+        self._take_backs = take_backs
         self._is_in_flight = is_in_flight
 
     async def run_once(self) -> int:
@@ -64,16 +67,22 @@ class Recovery:
         return len(mine)
 
     async def _free_stuck(self) -> None:
-        """A run that the database has as being sent by this node, and that nobody here is sending."""
+        """A run that the database has as being sent by this node, and that nobody here is sending.
+
+        One without an address was sent nowhere: it has its turn again.
+        """
         context = self._context
         now_ms = context.clock.now()
         before_ms = now_ms - int(context.limits.send_timeout_s * 1000) - _STALE_MARGIN_MS
-        stuck = await context.database.read(run_log.sending_since, context.node.id, before_ms, _MOST)
-        for run_id in stuck:
-            if not self._is_in_flight(run_id):
-                log.warning("recovery.stuck_in_sending", run_id=run_id)
+        node_id = context.node.id
+        sending = await context.database.read(run_log.sending_since, node_id, before_ms, _MOST)
+        stuck = [run for run in sending if not self._is_in_flight(run.id)]
+        for run in stuck:
+            log.warning("recovery.stuck_in_sending", run_id=run.id)
+            if run.address:
                 since_ms = context.database.now_ms()
-                self._writer.add(Unconfirmed(run_id, since_ms, since_ms, context.messages.broken_off()))
+                self._writer.add(Unconfirmed(run.id, since_ms, since_ms, context.messages.broken_off()))
+        self._take_backs.add(TakeBack(run.id, node_id, run.sent_ms) for run in stuck if not run.address)
 
     async def _look(self, run: UnconfirmedRun, job: DispatchJob | None, now_ms: int) -> None:
         silent_ms = now_ms - run.unheard_ms

@@ -3,13 +3,13 @@
 import asyncio
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Protocol
 
 from jobwheel.admin.domain.ids import RunId
 from jobwheel.admin.engine.dispatcher import Dispatcher, Flight, Sent
 from jobwheel.admin.engine.gates import AddressGates
 from jobwheel.admin.engine.lanes import Lane
+from jobwheel.admin.engine.line import Line
 from jobwheel.kernel.clock import Clock
 from jobwheel.kernel.logging import get_logger
 
@@ -29,15 +29,8 @@ class Landed(Protocol):
     def __call__(self, address: str, flights: Sequence[Flight], took_s: float, sent: Sent) -> None: ...
 
 
-@dataclass(slots=True)
-class _Line:
-    """The runs of a lane that wait for the wire to one address, and its workers: those with a request, and all."""
-
-    address: str
-    lane: Lane
-    flights: deque[Flight] = field(default_factory=deque)
-    busy: int = 0
-    workers: int = 0
+_Line = Line[str, Flight]
+"""The runs of a lane that wait for the wire to one address."""
 
 
 class Senders:
@@ -71,14 +64,14 @@ class Senders:
             address = flight.candidates[0].address
             line = self._lines.get((lane.name, address))
             if line is None:
-                line = self._lines[lane.name, address] = _Line(address, lane)
-            line.flights.append(flight)
+                line = self._lines[lane.name, address] = _Line(lane, address)
+            line.items.append(flight)
             lines[address] = line
             self._in_flight.add(flight.run.id)
         for line in lines.values():
             self._staff(line)
 
-    async def stop(self, within_s: float) -> list[RunId]:
+    async def stop(self, within_s: float) -> list[Flight]:
         """Let what is on the wire land, for so long; return the runs of which nothing was written."""
         self._stopping = True
         if self._workers:
@@ -87,7 +80,7 @@ class Senders:
         for worker in workers:
             worker.cancel()
         await asyncio.gather(*workers, return_exceptions=True)
-        unsent = [flight.run.id for line in self._lines.values() for flight in line.flights]
+        unsent = [flight for line in self._lines.values() for flight in line.items]
         self._lines.clear()
         self._in_flight.clear()
         self._stopping = False
@@ -95,8 +88,8 @@ class Senders:
 
     def _staff(self, line: _Line) -> None:
         """As many workers as there may be requests at once."""
-        in_request = _MOST_IN_REQUEST if line.flights[0].candidates[0].batch else 1
-        wanted = min(self._limit, line.busy - (-len(line.flights) // in_request))
+        in_request = _MOST_IN_REQUEST if line.items[0].candidates[0].batch else 1
+        wanted = min(self._limit, line.busy - (-len(line.items) // in_request))
         while line.workers < wanted:
             line.workers += 1
             worker = asyncio.create_task(self._work(line))
@@ -105,9 +98,9 @@ class Senders:
 
     async def _work(self, line: _Line) -> None:
         try:
-            while line.flights and not self._stopping:
+            while line.items and not self._stopping:
                 # The lane first: who waits for a slot of a full lane keeps nobody of the other one from the address.
-                group_id = line.flights[0].job.group_id
+                group_id = line.items[0].job.group_id
                 await line.lane.enter(group_id)
                 try:
                     await self._send_next(line)
@@ -115,23 +108,23 @@ class Senders:
                     line.lane.leave(group_id)
         finally:
             line.workers -= 1
-            if not line.workers and not line.flights:
-                self._lines.pop((line.lane.name, line.address), None)
+            if not line.workers and not line.items:
+                self._lines.pop((line.lane.name, line.key), None)
 
     async def _send_next(self, line: _Line) -> None:
-        await self._gates.enter(line.address)
+        await self._gates.enter(line.key)
         try:
-            if self._stopping or not line.flights:
+            if self._stopping or not line.items:
                 # Others took them while the slots were waited for.
                 return
-            flights = _together(line.flights)
+            flights = _together(line.items)
             line.busy += 1
             try:
                 await self._send(line, flights)
             finally:
                 line.busy -= 1
         finally:
-            self._gates.leave(line.address)
+            self._gates.leave(line.key)
 
     async def _send(self, line: _Line, flights: Sequence[Flight]) -> None:
         began_s = self._clock.monotonic()
@@ -140,10 +133,10 @@ class Senders:
             sent = await self._dispatcher.send(flights)
         except Exception:
             # The rows stay "sending" and are found by recovery, which treats them as unconfirmed.
-            log.exception("senders.send_failed", address=line.address, run_id=flights[0].run.id, runs=len(flights))
+            log.exception("senders.send_failed", address=line.key, run_id=flights[0].run.id, runs=len(flights))
         finally:
             self._in_flight.difference_update([flight.run.id for flight in flights])
-            self._landed(line.address, flights, self._clock.monotonic() - began_s, sent)
+            self._landed(line.key, flights, self._clock.monotonic() - began_s, sent)
             if sent.onward:
                 self.add(line.lane, sent.onward)
 

@@ -103,8 +103,10 @@ class TriggerMessages:
         """None of the addresses that a person named for the run is live."""
         return cut_message(f"{self._words.named_not_live.format(self._listed(addresses))}\n")
 
-    def none_said_yes(self) -> str:
-        """The strategy asked, and nobody will have it."""
+    def none_said_yes(self, not_asked: int, within_s: float) -> str:
+        """The strategy asked, and nobody will have it; so many were not asked before the time was up."""
+        if not_asked:
+            return f"{self._words.none_in_time.format(f'{within_s:g}', not_asked)}\n"
         return f"{self._words.none_said_yes}\n"
 
     def none_reached(self) -> str:

@@ -44,6 +44,7 @@ class TriggerWords:
     all_out_fixed: str
     named_not_live: str
     none_said_yes: str
+    none_in_time: str
     none_reached: str
     unknown_strategy: str
     over_limit: str
@@ -97,6 +98,7 @@ _EN: Final = TriggerWords(
     all_out_fixed="no live address: each of the fixed list ({}) was unreachable less than 30 s ago",
     named_not_live="no live address: of those named by hand ({}) none is live now; see why, or name another",
     none_said_yes="no address that was asked said yes",
+    none_in_time="no address that was asked within {} s said yes, and {} more were not asked",
     none_reached="no address could be reached",
     unknown_strategy="route strategy {} is not one of {}",
     over_limit="discarded: {} runs of the job are under way, and no more may be at once",
@@ -149,6 +151,7 @@ _ZH_CN: Final = TriggerWords(
     all_out_fixed="没有在线的执行器地址：手动录入的地址（{}）在 30 秒内均无法连接",
     named_not_live="没有在线的执行器地址：手动指定的地址（{}）均不在线，请检查原因或改用其他地址",
     none_said_yes="所探测的地址均不可用",
+    none_in_time="{} 秒内所探测的地址均不可用，另有 {} 个地址未再探测",
     none_reached="所有地址均无法连接",
     unknown_strategy="未知的路由策略 {}，可选值：{}",
     over_limit="已丢弃：该任务正在执行的实例已达上限 {} 个",
@@ -201,6 +204,7 @@ _ZH_TW: Final = TriggerWords(
     all_out_fixed="沒有上線的執行器位址：手動輸入的位址（{}）在 30 秒內均無法連線",
     named_not_live="沒有上線的執行器位址：手動指定的位址（{}）均未上線，請檢查原因或改用其他位址",
     none_said_yes="所探測的位址均不可用",
+    none_in_time="{} 秒內所探測的位址均不可用，另有 {} 個位址未再探測",
     none_reached="所有位址均無法連線",
     unknown_strategy="未知的路由策略 {}，可選值：{}",
     over_limit="已捨棄：該任務執行中的實例已達上限 {} 個",

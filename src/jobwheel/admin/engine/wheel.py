@@ -37,6 +37,10 @@ class TimingWheel(Service):
         """How many more runs fit in; what does not stays in the database, and the feeder brings it later."""
         return max(0, self._capacity - len(self._held))
 
+    def count_due(self, now_ms: int) -> int:
+        """How many of the runs held have come due at the moment; epoch milliseconds."""
+        return len(self._held) - sum(len(slot) for time_ms, slot in self._slots.items() if time_ms > now_ms)
+
     def holds(self, run_id: RunId) -> bool:
         return run_id in self._held
 

@@ -7,10 +7,18 @@ from jobwheel.admin.store.errors import DatabaseUrlError
 from jobwheel.admin.store.server_database import ServerDatabase, ServerLimits
 from jobwheel.admin.store.server_kinds import SERVER_KINDS, SERVER_SCHEMES
 from jobwheel.admin.store.sqlite_database import SqliteDatabase, sqlite_path
-from jobwheel.admin.store.trouble import is_outage
+from jobwheel.admin.store.trouble import is_outage, reason_of
 from jobwheel.kernel.clock import Clock
 
-__all__ = ["DEFAULT_CONNECTIONS", "DEFAULT_TIMEOUT_S", "Database", "is_outage", "missing_file", "open_database"]
+__all__ = [
+    "DEFAULT_CONNECTIONS",
+    "DEFAULT_TIMEOUT_S",
+    "Database",
+    "is_outage",
+    "missing_file",
+    "open_database",
+    "reason_of",
+]
 
 DEFAULT_CONNECTIONS = 10
 """How many connections to a server an admin holds at most."""

@@ -1,5 +1,6 @@
 """The run log's hot writes: take-off, and everything that follows it, in batches."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -8,7 +9,17 @@ from sqlalchemy import Connection, case, func, select, update
 
 from jobwheel.admin.domain.ids import GroupId, JobId, NodeId, RunId
 from jobwheel.admin.domain.run import Phase, Shard, TriggerType
-from jobwheel.admin.domain.writes import Accepted, Applied, Ended, RunWrite, Settlement, TakeOff, Unconfirmed, Unsent
+from jobwheel.admin.domain.writes import (
+    Accepted,
+    Applied,
+    Ended,
+    RunWrite,
+    Settlement,
+    TakeBack,
+    TakeOff,
+    Unconfirmed,
+    Unsent,
+)
 from jobwheel.admin.store import limits
 from jobwheel.admin.store.dialects import statements
 from jobwheel.admin.store.held_jobs import hold_jobs_of
@@ -29,18 +40,24 @@ def redirect(connection: Connection, node_id: NodeId, moves: Sequence[tuple[Take
     return {run.run_id for run, before in ordered if hot.redirect(connection, node_id, run, before)}
 
 
-def take_back(
-    connection: Connection, node_id: NodeId, run_ids: Sequence[RunId], broadcasts: Sequence[RunId] = ()
-) -> int:
-    """Sending → pending for runs of the node of which certainly nothing was written; return how many.
+def take_back(connection: Connection, takes: Sequence[TakeBack]) -> int:
+    """Sending → pending for runs of which certainly nothing was written; return how many.
 
-    Of `broadcasts` all shards.
+    It can be made again: what has taken off anew meanwhile did so at another time, and stays as it is.
     """
-    theirs = job_log.c.id.in_(run_ids)
+    take_offs = defaultdict[tuple[NodeId, int], list[TakeBack]](list)
+    for each in takes:
+        take_offs[each.owner, each.sent_ms].append(each)
+    return sum(_take_back(connection, owner, sent_ms, each) for (owner, sent_ms), each in take_offs.items())
+
+
+def _take_back(connection: Connection, owner: NodeId, sent_ms: int, takes: Sequence[TakeBack]) -> int:
+    theirs = job_log.c.id.in_([each.run_id for each in takes])
+    broadcasts = [each.run_id for each in takes if each.is_broadcast]
     taken = connection.execute(
         update(job_log)
         .where(theirs | job_log.c.broadcast_id.in_(broadcasts) if broadcasts else theirs)
-        .where(job_log.c.phase == Phase.SENDING, job_log.c.owner == node_id)
+        .where(job_log.c.phase == Phase.SENDING, job_log.c.owner == owner, job_log.c.sent_ms == sent_ms)
         .values(
             phase=Phase.PENDING,
             # A shard goes to the address that it had.
@@ -158,14 +175,23 @@ def is_sending(connection: Connection, node_id: NodeId, run_id: RunId) -> bool:
     return connection.execute(mine).first() is not None
 
 
-def sending_since(connection: Connection, node_id: NodeId, before_ms: int, most: int) -> list[RunId]:
+@dataclass(frozen=True, slots=True)
+class SendingRun:
+    """A run that is being sent; one without an address took off only to fail."""
+
+    id: RunId
+    address: str
+    sent_ms: int
+
+
+def sending_since(connection: Connection, node_id: NodeId, before_ms: int, most: int) -> list[SendingRun]:
     """The node's runs that have been being sent since before the moment."""
     rows = connection.execute(
-        select(job_log.c.id)
+        select(job_log.c.id, job_log.c.executor_address, job_log.c.sent_ms)
         .where(job_log.c.phase == Phase.SENDING, job_log.c.owner == node_id, job_log.c.sent_ms < before_ms)
         .limit(most)
     )
-    return [RunId(run_id) for run_id in rows.scalars()]
+    return [SendingRun(RunId(row.id), row.executor_address or "", row.sent_ms) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)

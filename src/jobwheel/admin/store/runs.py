@@ -152,6 +152,17 @@ def own_pending_ids(
     return statements(connection).own_due(connection, node_id, due_before_ms, most, without_jobs)
 
 
+def count_own_due(connection: Connection, node_id: NodeId, due_before_ms: int, most: int) -> int:
+    """How many pending runs of the node have come due; counted up to `most`."""
+    due = (
+        select(job_log.c.id)
+        .where(job_log.c.phase == Phase.PENDING, job_log.c.owner == node_id, job_log.c.due_ms <= due_before_ms)
+        .limit(most)
+        .subquery()
+    )
+    return connection.execute(select(func.count()).select_from(due)).scalar_one()
+
+
 def load_pending(connection: Connection, node_id: NodeId, run_ids: Sequence[RunId]) -> list[PendingRun]:
     """What the engine holds of these runs, of those that are still the node's and pending."""
     rows = connection.execute(

@@ -24,6 +24,8 @@ class Transactions(Protocol):
 
     def run(self, work: Callable[[Connection], None]) -> None: ...
 
+    def note(self, error: BaseException) -> None: ...
+
     def close(self) -> None: ...
 
 
@@ -34,6 +36,8 @@ def commit(database: Transactions, works: Sequence[Work]) -> None:
     """
     try:
         database.run(lambda connection: _run_all(connection, works))
+        for error in [work.error for work in works if work.error is not None]:
+            database.note(error)
     except Exception as error:  # noqa: BLE001 - whoever waits is told; the next commit may work
         for work in works:
             work.error = work.error or error

@@ -1,21 +1,17 @@
-"""Connections to an SQLite file: the ones that write, the ones that read, and transactions on them."""
+"""Connections to an SQLite file: the ones that write, and the ones that read."""
 
 import sqlite3
-from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.dialects.sqlite.base import SQLiteCompiler
-from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import StaticPool
 from sqlalchemy.sql.selectable import FromClause
 
 from jobwheel.admin.store.errors import DatabaseUnusableError
 from jobwheel.admin.store.sqlite_commits import dbapi_connection
-
-Answer = TypeVar("Answer")
 
 _BUSY_TIMEOUT_MS = 5_000
 # FULL: what is committed survives a power cut. The cache holds the pages that a busy hour touches; a checkpoint only
@@ -28,7 +24,6 @@ _WRITER_PRAGMAS = (
     "cache_size=-16384",
     "wal_autocheckpoint=4096",
 )
-_CONFLICT_TRIES = 5
 
 
 class _Compiler(SQLiteCompiler):
@@ -99,48 +94,6 @@ def _engine(path: Path, mode: str) -> Engine:
     engine = create_engine("sqlite://", creator=connect, poolclass=StaticPool)
     engine.dialect.statement_compiler = _Compiler
     return engine
-
-
-class Transactions:
-    """An engine's one connection, and the transactions on it: one after the other, whichever thread comes.
-
-    It is kept from one transaction to the next: to take it out of the pool and to put it back costs more than a small
-    transaction does.
-    """
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._connection = engine.connect()
-
-    def run(self, work: Callable[[Connection], Answer]) -> Answer:
-        """Run `work` in a transaction, again if another process (a tool, a backup) was in the way for long."""
-        for _ in range(_CONFLICT_TRIES - 1):
-            try:
-                return self._run_once(work)
-            except (OperationalError, sqlite3.OperationalError) as error:
-                if not _is_busy(error):
-                    raise
-        return self._run_once(work)
-
-    def close(self) -> None:
-        """Close the database."""
-        self._connection.close()
-        self._engine.dispose()
-
-    def _run_once(self, work: Callable[[Connection], Answer]) -> Answer:
-        try:
-            with self._connection.begin():
-                return work(self._connection)
-        except BaseException:
-            # In whatever state SQLAlchemy has it: the next one begins anew, and closing rolls the driver's back.
-            self._connection.close()
-            self._connection = self._engine.connect()
-            raise
-
-
-def _is_busy(error: OperationalError | sqlite3.OperationalError) -> bool:
-    code = getattr(getattr(error, "orig", error), "sqlite_errorcode", None)
-    return code is not None and code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def cause_of(error: Exception) -> str:

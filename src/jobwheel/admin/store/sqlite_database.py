@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Connection
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DBAPIError
 
 from jobwheel.admin.store.database_base import Database, parsed_url
 from jobwheel.admin.store.errors import DatabaseInUseError, DatabaseUnusableError, DatabaseUrlError
-from jobwheel.admin.store.sqlite_connections import Transactions, cause_of, open_engine, open_reader
+from jobwheel.admin.store.sqlite_connections import cause_of, open_engine, open_reader
 from jobwheel.admin.store.sqlite_process import SqliteProcess
+from jobwheel.admin.store.sqlite_transactions import Transactions
 from jobwheel.admin.store.sqlite_writer import SqliteWriter
 from jobwheel.kernel.clock import Clock
 
@@ -78,8 +79,9 @@ class SqliteDatabase(Database):
             return await self.write(work, *args, **kwargs)
         try:
             answer: Answer = await self._apart.run(work, *args, **kwargs)
-        except (OperationalError, sqlite3.OperationalError) as error:
-            raise DatabaseUnusableError(str(self.path), cause_of(error)) from error
+        except (DBAPIError, sqlite3.Error) as error:
+            self._tell_unusable(error)
+            raise
         return answer
 
     async def write(
@@ -96,8 +98,9 @@ class SqliteDatabase(Database):
                 answer: Answer = await self._writer.run(transaction)
             else:
                 answer = await self._apart.without(lambda: self._writer.run(transaction))
-        except (OperationalError, sqlite3.OperationalError) as error:
-            raise DatabaseUnusableError(str(self.path), cause_of(error)) from error
+        except (DBAPIError, sqlite3.Error) as error:
+            self._tell_unusable(error)
+            raise
         return answer
 
     async def read(
@@ -117,7 +120,15 @@ class SqliteDatabase(Database):
 
         try:
             return await asyncio.get_running_loop().run_in_executor(self._readers, transaction)
-        except (OperationalError, sqlite3.OperationalError) as error:
+        except (DBAPIError, sqlite3.Error) as error:
+            self._tell_unusable(error)
+            raise
+
+    def _tell_unusable(self, error: DBAPIError | sqlite3.Error) -> None:
+        """Raise it as what an operator understands, if it means that nothing can be done at the moment."""
+        # A malformed file has no class of its own.
+        cause = getattr(error, "orig", error)
+        if isinstance(cause, sqlite3.OperationalError) or type(cause) is sqlite3.DatabaseError:
             raise DatabaseUnusableError(str(self.path), cause_of(error)) from error
 
     async def on_start(self) -> None:

@@ -18,8 +18,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jobwheel.admin.store.sqlite_commits import MOST_IN_ONE_COMMIT, Work, commit
-from jobwheel.admin.store.sqlite_connections import Transactions, open_engine
+from jobwheel.admin.store.sqlite_connections import open_engine
 from jobwheel.admin.store.sqlite_frames import Answered, Command, Frames, Order, encode_answers
+from jobwheel.admin.store.sqlite_transactions import Transactions
 
 _PR_SET_PDEATHSIG = 1
 _CHUNK = 1 << 20

@@ -92,3 +92,9 @@ def is_outage(error: Exception) -> bool:
     if not isinstance(error, OperationalError | InterfaceError):
         return False
     return isinstance(error.orig, sqlite3.OperationalError)
+
+
+def reason_of(error: Exception) -> str:
+    """What a database said, in its own words, without the statement and its values."""
+    cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
+    return " ".join(str(cause).split()) or type(cause).__name__

@@ -23,22 +23,30 @@ STRATEGIES = pytest.mark.parametrize(("strategy", "path"), [("FAILOVER", "/beat"
 
 @dataclass
 class Asking:
-    """Asks as the engine does."""
+    """Asks as the engine does; late after so many questions."""
 
     client: ExecutorClient
+    most: int = 100
+    asked: int = 0
+
+    @property
+    def is_late(self) -> bool:
+        return self.asked >= self.most
 
     async def beat(self, candidate: Candidate) -> Answer:
+        self.asked += 1
         return await self.client.beat(candidate.address, "orders")
 
     async def idle_beat(self, job_id: JobId, candidate: Candidate) -> Answer:
+        self.asked += 1
         return await self.client.idle_beat(candidate.address, "orders", JobQuery(job_id))
 
 
-async def choose(wire: WireClient, strategy: str, peer: HttpPeer, *script: Behaviour) -> Chosen:
+async def choose(wire: WireClient, strategy: str, peer: HttpPeer, *script: Behaviour, most: int = 100) -> Chosen:
     """Let the strategy choose among as many names of the peer as there are behaviours, which it shows in turn."""
     peer.script[:] = script
     candidates = candidates_of(*(f"{peer.root.rstrip('/')}/{n}/" for n in range(len(script))))
-    return await Routers().choose(strategy, JOB, candidates, Asking(ExecutorClient(wire, None, 0.2)))
+    return await Routers().choose(strategy, JOB, candidates, Asking(ExecutorClient(wire, None, 0.2), most))
 
 
 def numbers(chosen: Chosen) -> list[int]:
@@ -80,6 +88,14 @@ async def test_with_no_yes_there_is_no_candidate_and_every_answer(
     assert [(answer.code, answer.message) for _, answer in chosen.asked] == [
         (500, "job 7 is running or queued here")
     ] * 3
+
+
+@STRATEGIES
+async def test_nobody_is_asked_when_it_is_late(wire: WireClient, peer: HttpPeer, strategy: str, path: str) -> None:
+    chosen = await choose(wire, strategy, peer, NO, NO, YES, YES, YES, most=2)
+    assert (list(chosen.candidates), len(chosen.asked), chosen.not_asked) == ([], 2, 3)
+    chosen = await choose(wire, strategy, peer, NO, YES, YES, most=2)
+    assert (numbers(chosen), chosen.not_asked) == ([1, 2], 0)
 
 
 async def test_busyover_asks_about_the_job(wire: WireClient, peer: HttpPeer) -> None:

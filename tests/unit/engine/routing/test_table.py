@@ -49,6 +49,8 @@ async def test_who_does_not_ask_cannot_choose_by_asking() -> None:
 
 
 class NobodyToAsk:
+    is_late = False
+
     async def beat(self, candidate: object) -> Any:
         raise AssertionError(candidate)
 

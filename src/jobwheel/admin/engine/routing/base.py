@@ -40,16 +40,22 @@ class Asker(Protocol):
         """Does no run of this job run or wait there?"""
         ...
 
+    @property
+    def is_late(self) -> bool:
+        """Whether asking has taken so long that nobody else is asked for this run."""
+        ...
+
 
 class Chosen(msgspec.Struct, frozen=True):
     """What asking led to.
 
     `candidates`: the one that said yes, then those that were not asked; empty if none said yes. `asked`: each address
-    that was asked, in this order, with its answer.
+    that was asked, in this order, with its answer. `not_asked`: how many were not, since asking took too long.
     """
 
     candidates: Sequence[Candidate]
     asked: Sequence[tuple[str, Answer]]
+    not_asked: int = 0
 
 
 class ProbingRouter(Protocol):

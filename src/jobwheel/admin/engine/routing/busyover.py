@@ -13,4 +13,4 @@ class Busyover:
     """Asks `/idleBeat`, one address after the other; those that are busy, out of reach or silent are passed over."""
 
     async def choose(self, job_id: JobId, candidates: Sequence[Candidate], ask: Asker) -> Chosen:
-        return await first_yes(candidates, functools.partial(ask.idle_beat, job_id))
+        return await first_yes(candidates, ask, functools.partial(ask.idle_beat, job_id))

@@ -12,4 +12,4 @@ class Failover:
     """Asks `/beat`, one address after the other; those that cannot be reached or keep silent are passed over."""
 
     async def choose(self, job_id: JobId, candidates: Sequence[Candidate], ask: Asker) -> Chosen:  # noqa: ARG002 - a strategy's signature
-        return await first_yes(candidates, ask.beat)
+        return await first_yes(candidates, ask, ask.beat)

@@ -1,0 +1,121 @@
+"""Runs of which nothing was written anywhere are pending again, whatever the database does, however the stop goes."""
+
+import asyncio
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobwheel.admin.domain.run import Outcome
+from jobwheel.admin.store import run_log
+from jobwheel.admin.store.errors import DatabaseUnusableError, UnknownCommitError
+from tests.support.due_runs import all_done, write_due
+from tests.support.live_admin import LiveAdmin, live_admin, until
+from tests.support.recording_executor import RecordingExecutor, hang
+
+Write = Callable[..., Any]
+
+
+def replace_write(live: LiveAdmin, monkeypatch: pytest.MonkeyPatch, of: Write, instead: Write) -> None:
+    """Have `instead` called, with the real `write`, for writes of the function."""
+    write = live.admin.database.write
+
+    async def replaced(work: Write, *args: Any) -> Any:
+        return await (instead(write, work, *args) if work is of else write(work, *args))
+
+    monkeypatch.setattr(live.admin.database, "write", replaced)
+
+
+def states(path: Path) -> list[tuple[str, bool]]:
+    """Phase and lack of an owner of every run of a database whose admin is stopped."""
+    connection = sqlite3.connect(path / "jobwheel.db")
+    try:
+        return connection.execute("SELECT phase, owner IS NULL FROM xxl_job_log").fetchall()
+    finally:
+        connection.close()
+
+
+async def vanished(live: LiveAdmin) -> RecordingExecutor:
+    """An executor that has registered and is gone."""
+    async with live.executor() as gone:
+        await gone.register()
+        return gone
+
+
+async def test_what_was_to_go_on_to_the_next_address_when_the_stop_came(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moving = asyncio.Event()
+
+    async def never(*_: Any) -> None:
+        moving.set()
+        await asyncio.Event().wait()
+
+    async with live_admin(tmp_path / "data") as live, live.executor() as alive:
+        gone = await vanished(live)
+        await alive.register()
+        replace_write(live, monkeypatch, run_log.redirect, never)
+        await write_due(live, await live.job(route_strategy="FIRST" if gone.address < alive.address else "LAST"), 3)
+        await asyncio.wait_for(moving.wait(), 5)
+    assert alive.runs() == []
+    assert await asyncio.to_thread(states, tmp_path / "data") == [("pending", True)] * 3
+
+
+async def test_what_was_not_on_the_wire_at_the_stop_though_the_database_was_away_just_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed: list[int] = []
+
+    async def fail_twice(write: Write, work: Write, *args: Any) -> Any:
+        if len(failed) < 2:
+            failed.append(1)
+            raise DatabaseUnusableError("test", "disk I/O error")
+        return await write(work, *args)
+
+    async with (
+        live_admin(tmp_path / "data", address_limit=1, send_timeout_s=20.0) as live,
+        live.executor(hang, reports=False) as executor,
+    ):
+        await executor.register()
+        replace_write(live, monkeypatch, run_log.take_back, fail_twice)
+        await write_due(live, await live.job(), 3)
+        await until(lambda: len(executor.runs()) == 1 and live.admin.engine.launcher.sends_in_flight == 3)
+        await live.admin.workers.stop()
+    assert len(failed) == 2
+    found = await asyncio.to_thread(states, tmp_path / "data")
+    assert sorted(found) == [("pending", True), ("pending", True), ("sending", False)]
+
+
+@pytest.mark.parametrize("is_committed", [True, False], ids=["committed", "not committed"])
+async def test_what_goes_nowhere_when_nobody_learns_whether_it_was_taken_back(
+    live: LiveAdmin, monkeypatch: pytest.MonkeyPatch, is_committed: bool
+) -> None:
+    refused: list[int] = []
+    unknown: list[int] = []
+
+    async def refuse_once(write: Write, work: Write, *args: Any) -> Any:
+        if not refused:
+            refused.append(1)
+            raise DatabaseUnusableError("test", "disk I/O error")
+        return await write(work, *args)
+
+    async def lose_the_answer_twice(write: Write, work: Write, *args: Any) -> Any:
+        if len(unknown) < 2:
+            unknown.append(1)
+            if is_committed:
+                await write(work, *args)
+            raise UnknownCommitError("test")
+        return await write(work, *args)
+
+    async with live.executor() as alive:
+        gone = await vanished(live)
+        await alive.register()
+        replace_write(live, monkeypatch, run_log.redirect, refuse_once)
+        replace_write(live, monkeypatch, run_log.take_back, lose_the_answer_twice)
+        job = await live.job(route_strategy="FIRST" if gone.address < alive.address else "LAST")
+        run_ids = await write_due(live, job, 3)
+        assert {run.outcome for run in await all_done(live, job)} == {Outcome.SUCCEEDED}
+        assert sorted(run.log_id for run in alive.runs()) == run_ids
+    assert (len(refused), len(unknown)) == (1, 2)
