@@ -95,6 +95,7 @@ class Claimer:
                 narrowed, more = None, claimed.more
             else:
                 tried = await self._database.read(jobs_to_claim, self._clock, self._limits, most_jobs, left_out)
+                log.warning("claimer.jobs_refused", jobs=len(tried), reason=reason_of(claimed))
                 narrowed = _narrowed(so_far, tried, claimed)
         for job, error in so_far.refused:
             if not so_far.works:
