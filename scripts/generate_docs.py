@@ -76,6 +76,7 @@ EXECUTOR_MEANINGS: Mapping[str, str] = {
     "tls_certificate": "Serve https with this certificate (PEM); needs `tls_key`.",
     "tls_key": "The key of `tls_certificate` (PEM).",
     "ca_file": "Whom https admins must be vouched for by (PEM). Not set: the system's authorities.",
+    "scripts_enabled": "Run scripts: whoever may edit jobs can then run anything as the executor's user.",
 }
 # Settings that the dataclass keeps under another name than the one that people type.
 EXECUTOR_NAMES: Mapping[str, str] = {"admins": "admin", "access_tokens": "access_token"}

@@ -10,8 +10,10 @@ import msgspec
 
 from jobwheel.executor.errors import StorageError, listed
 from jobwheel.executor.handlers import HandlerTable
+from jobwheel.executor.invocation import Work
 from jobwheel.executor.ledger import RunLedger
 from jobwheel.executor.run_log import RunLogFolder
+from jobwheel.executor.scripts import Scripts
 from jobwheel.executor.workers import AcceptedRun, WorkerPool
 from jobwheel.kernel.logging import get_logger
 from jobwheel.wire.messages import Reason, TriggerRequest
@@ -38,10 +40,17 @@ class RunGate:
     """
 
     def __init__(
-        self, instance: str, handlers: HandlerTable, ledger: RunLedger, folder: RunLogFolder, pool: WorkerPool
+        self,
+        instance: str,
+        handlers: HandlerTable,
+        scripts: Scripts,
+        ledger: RunLedger,
+        folder: RunLogFolder,
+        pool: WorkerPool,
     ) -> None:
         self._instance = instance
         self._handlers = handlers
+        self._scripts = scripts
         self._ledger = ledger
         self._folder = folder
         self._pool = pool
@@ -100,8 +109,6 @@ class RunGate:
     def _unwilling(self, request: TriggerRequest) -> Refusal | None:
         if self._closed:
             return Refusal("this executor is stopping and takes no more runs", Reason.STOPPING)
-        if request.glue_type != BEAN:
-            return Refusal(f"glueType {request.glue_type} is not supported: {BEAN} handlers run here, scripts do not")
         strategy = request.executor_block_strategy or SERIAL_EXECUTION
         if strategy != SERIAL_EXECUTION:
             return Refusal(f"executorBlockStrategy {strategy} is not supported yet: use {SERIAL_EXECUTION}")
@@ -112,16 +119,15 @@ class RunGate:
         return None
 
     def _accept(self, request: TriggerRequest) -> Refusal | None:
-        name = request.executor_handler or ""
-        handler = self._handlers.get(name)
-        if handler is None:
-            known = listed(self._handlers.names)
-            return Refusal(f"job handler {name!r} is not registered here; registered: {known}", Reason.UNKNOWN_HANDLER)
+        work = self._work(request)
+        if isinstance(work, Refusal):
+            return work
         try:
             run_log = self._folder.create(request.log_id, request.log_date_time)
         except StorageError as error:
             return Refusal(f"the run's log cannot be made: {error.message}")
-        run = AcceptedRun(request, handler, run_log)
+        # What is to be run is the work's matter, and a script is long.
+        run = AcceptedRun(msgspec.structs.replace(request, glue_source=None), work, run_log)
         self._ledger.accept(run.key)
         try:
             self._pool.submit(run)
@@ -130,3 +136,15 @@ class RunGate:
             run_log.discard()
             return Refusal(f"the run cannot begin: {error}")
         return None
+
+    def _work(self, request: TriggerRequest) -> Work | Refusal:
+        """What the run is to carry out: a handler, or the script that it brings."""
+        if request.glue_type != BEAN:
+            script = self._scripts.work(request)
+            return Refusal(script) if isinstance(script, str) else script
+        name = request.executor_handler or ""
+        handler = self._handlers.get(name)
+        if handler is None:
+            known = listed(self._handlers.names)
+            return Refusal(f"job handler {name!r} is not registered here; registered: {known}", Reason.UNKNOWN_HANDLER)
+        return handler

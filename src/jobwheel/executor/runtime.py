@@ -18,6 +18,8 @@ from jobwheel.executor.log_capture import LogCapture
 from jobwheel.executor.registration import Registration
 from jobwheel.executor.routes import ExecutorRoutes
 from jobwheel.executor.run_log import RunLogFolder
+from jobwheel.executor.script_files import ScriptFiles
+from jobwheel.executor.scripts import Scripts
 from jobwheel.executor.server import ExecutorApp, bind
 from jobwheel.executor.settings import ExecutorSettings
 from jobwheel.executor.spool import Spool
@@ -54,7 +56,9 @@ class ExecutorRuntime(Service):
         self._spool = Spool(self._log_path / "spool", self.instance)
         self._runner = JobRunner(self._settle)
         self._pool = WorkerPool(self._runner.run_one, clock, settings.queue_limit, settings.idle_s)
-        self._gate = RunGate(self.instance, handlers, self._ledger, self._folder, self._pool)
+        self._script_files = ScriptFiles(self._log_path / "gluesource")
+        scripts = Scripts(self._script_files, clock, enabled=settings.scripts_enabled)
+        self._gate = RunGate(self.instance, handlers, scripts, self._ledger, self._folder, self._pool)
         self._capture = LogCapture(current_run_log)
         self._client = WireClient(clock, connect_timeout_s=settings.timeout_s, ssl_context=client_context(settings))
         self._admin = AdminClient(settings, self._client)
@@ -83,6 +87,8 @@ class ExecutorRuntime(Service):
         self._loop = asyncio.get_running_loop()
         check_certificate(self._settings)
         self._make_folder()
+        if self._settings.scripts_enabled:
+            self._script_files.open()
         self._spool.open()
         self._spool.on_put = self._notify
         self._capture.install()

@@ -29,6 +29,9 @@ class ExecutorSettings:
     one that is sent. A `port` of 0 or less means the next free one from 9999 up. Names that end in `_s` are seconds.
     Without an app name or an admin nothing is registered. With a certificate and its key the server speaks https;
     `ca_file` holds the authorities that vouch for admins, if the system's do not.
+
+    Scripts run only where they are allowed: they do
+    what whoever edits jobs tells them to.
     """
 
     app_name: str = ""
@@ -50,6 +53,7 @@ class ExecutorSettings:
     tls_certificate: Path | None = None
     tls_key: Path | None = None
     ca_file: Path | None = None
+    scripts_enabled: bool = False
 
     @property
     def registers(self) -> bool:
@@ -274,4 +278,5 @@ _PARSERS: Final[Mapping[str, tuple[str, Callable[[str, object], Any]]]] = {
     "tls_certificate": ("tls_certificate", _file),
     "tls_key": ("tls_key", _file),
     "ca_file": ("ca_file", _file),
+    "scripts_enabled": ("scripts_enabled", _flag),
 }

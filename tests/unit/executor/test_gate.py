@@ -9,6 +9,8 @@ from jobwheel.executor.gate import Refusal, RunGate
 from jobwheel.executor.handlers import HandlerTable
 from jobwheel.executor.ledger import RunLedger
 from jobwheel.executor.run_log import RunLog, RunLogFolder
+from jobwheel.executor.script_files import ScriptFiles
+from jobwheel.executor.scripts import Scripts
 from jobwheel.executor.workers import AcceptedRun, WorkerPool
 from jobwheel.kernel.clock import SystemClock
 from jobwheel.wire.messages import Reason, TriggerRequest
@@ -47,7 +49,8 @@ class Pool(WorkerPool):
 def new_gate(folder: RunLogFolder, pool: Pool) -> RunGate:
     handlers = HandlerTable()
     handlers.register("x", lambda: None)
-    return RunGate("this", handlers, RunLedger(SystemClock()), folder, pool)
+    scripts = Scripts(ScriptFiles(Path("not-made")), SystemClock(), enabled=False)
+    return RunGate("this", handlers, scripts, RunLedger(SystemClock()), folder, pool)
 
 
 def test_two_threads_that_bring_the_same_run_run_it_once(tmp_path: Path) -> None:
