@@ -77,6 +77,9 @@ EXECUTOR_MEANINGS: Mapping[str, str] = {
     "tls_key": "The key of `tls_certificate` (PEM).",
     "ca_file": "Whom https admins must be vouched for by (PEM). Not set: the system's authorities.",
     "scripts_enabled": "Run scripts: whoever may edit jobs can then run anything as the executor's user.",
+    "http_job_hosts": "The hosts that `httpJobHandler` may call, with commas, each with or without a port.",
+    "command_job_programs": "The programs that `commandJobHandler` may run, with commas: names or absolute paths.",
+    "sample_handlers": "Register `demoJobHandler` and `shardingJobHandler`.",
 }
 # Settings that the dataclass keeps under another name than the one that people type.
 EXECUTOR_NAMES: Mapping[str, str] = {"admins": "admin", "access_tokens": "access_token"}

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from jobwheel.executor.background import ExecutorThread, SignalWait
+from jobwheel.executor.built_in import register_built_in
 from jobwheel.executor.errors import HandlerError, NotStartedError
 from jobwheel.executor.handlers import HandlerFunction, HandlerTable
 from jobwheel.executor.runtime import ExecutorRuntime
@@ -43,7 +44,8 @@ class Executor:
         log_path: the folder of run logs and of results that wait for an admin.
         dialect: what the admins speak: A (2.2), B (2.3 to 3.4), C (3.5 and later). Jobwheel's speak all of them.
         options: the rest of `ExecutorSettings`: `heartbeat_s`, `queue_limit`, `timeout_s`, `stop_deadline_s`,
-            `idle_s`, `embedded_server`, `enabled`, `tls_certificate`, `tls_key`, `ca_file`.
+            `idle_s`, `embedded_server`, `enabled`, `tls_certificate`, `tls_key`, `ca_file`, `scripts_enabled`,
+            `http_job_hosts`, `command_job_programs`, `sample_handlers`.
 
     Raises:
         SettingError: a setting cannot work; names it and what is valid.
@@ -79,6 +81,7 @@ class Executor:
         self.settings: ExecutorSettings = resolve(arguments, os.environ)
         self._clock = clock or SystemClock()
         self._handlers = HandlerTable()
+        register_built_in(self._handlers, self.settings, self._clock)
         self._app = ExecutorApp(_PATHS)
         self._change = threading.Lock()
         self._thread: ExecutorThread | None = None

@@ -12,7 +12,7 @@ import msgspec
 from jobwheel.executor.context import JobContext
 from jobwheel.executor.errors import HandlerError
 from jobwheel.executor.handler_loop import HandlerLoop
-from jobwheel.executor.invocation import Outcome
+from jobwheel.executor.invocation import Outcome, Work
 from jobwheel.wire.messages import SUCCESS
 
 HandlerFunction = Callable[[JobContext], Any] | Callable[[], Any]
@@ -63,7 +63,7 @@ class HandlerTable:
     """The handlers by name. Safe to use from any thread."""
 
     def __init__(self) -> None:
-        self._handlers: dict[str, JobHandler] = {}
+        self._handlers: dict[str, Work] = {}
         self._lock = threading.Lock()
 
     def register(self, name: str, function: HandlerFunction) -> None:
@@ -74,13 +74,20 @@ class HandlerTable:
         """
         if not name or name != name.strip():
             raise HandlerError(name, "a name is a text that is not empty and has no spaces around it")
-        handler = JobHandler(name, function, _takes_context(name, function))
-        with self._lock:
-            if name in self._handlers:
-                raise HandlerError(name, "is registered already; each name stands for one handler")
-            self._handlers[name] = handler
+        self.add(JobHandler(name, function, _takes_context(name, function)))
 
-    def get(self, name: str) -> JobHandler | None:
+    def add(self, work: Work) -> None:
+        """Add what is to be carried out under its name.
+
+        Raises:
+            HandlerError: the name is taken.
+        """
+        with self._lock:
+            if work.name in self._handlers:
+                raise HandlerError(work.name, "is registered already; each name stands for one handler")
+            self._handlers[work.name] = work
+
+    def get(self, name: str) -> Work | None:
         return self._handlers.get(name)
 
     @property

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from jobwheel.executor.allowed import AllowedHost, read_hosts, read_programs
 from jobwheel.executor.errors import SettingError
 from jobwheel.kernel.logging import get_logger
 from jobwheel.kernel.secret import Secret
@@ -30,7 +31,7 @@ class ExecutorSettings:
     Without an app name or an admin nothing is registered. With a certificate and its key the server speaks https;
     `ca_file` holds the authorities that vouch for admins, if the system's do not.
 
-    Scripts run only where they are allowed: they do
+    Scripts run, and the handlers `httpJobHandler` and `commandJobHandler` exist, only where they are allowed: they do
     what whoever edits jobs tells them to.
     """
 
@@ -54,6 +55,9 @@ class ExecutorSettings:
     tls_key: Path | None = None
     ca_file: Path | None = None
     scripts_enabled: bool = False
+    http_job_hosts: tuple[AllowedHost, ...] = ()
+    command_job_programs: tuple[str, ...] = ()
+    sample_handlers: bool = False
 
     @property
     def registers(self) -> bool:
@@ -279,4 +283,7 @@ _PARSERS: Final[Mapping[str, tuple[str, Callable[[str, object], Any]]]] = {
     "tls_key": ("tls_key", _file),
     "ca_file": ("ca_file", _file),
     "scripts_enabled": ("scripts_enabled", _flag),
+    "http_job_hosts": ("http_job_hosts", read_hosts),
+    "command_job_programs": ("command_job_programs", read_programs),
+    "sample_handlers": ("sample_handlers", _flag),
 }
