@@ -49,7 +49,7 @@ WRONG_FIELDS: list[tuple[dict[str, Any], str, str, str]] = [
     ({"timeout_s": 0.5}, "timeout_s", "invalid", "whole number"),
     ({"timeout_s": True}, "timeout_s", "invalid", "is not a whole number"),
     ({"retry_count": 3}, "retry_count", "not_supported_yet", "3"),
-    ({"glue_type": "GLUE_SHELL"}, "glue_type", "not_supported_yet", "GLUE_SHELL"),
+    ({"glue_type": "GLUE_LUA"}, "glue_type", "invalid", "GLUE_SHELL"),
     ({"child_job_ids": [1]}, "child_job_ids", "not_supported_yet", "[1]"),
     ({"child_job_ids": "1"}, "child_job_ids", "invalid", "is not a list"),
     ({"child_job_ids": [0]}, "child_job_ids[0]", "invalid", "greater"),

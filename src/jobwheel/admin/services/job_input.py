@@ -27,7 +27,6 @@ _MOST_TAGS_TEXT: Final = 255
 _MOST_REMARK: Final = 128
 
 SUPPORTED_BLOCKS: Final = (BlockStrategy.SERIAL_EXECUTION,)
-SUPPORTED_GLUE_TYPES: Final = (GlueType.BEAN,)
 
 
 def read_changes(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -172,7 +171,7 @@ _READERS: Final[Mapping[str, Callable[[str, Any], Any]]] = {
     "block_strategy": _choice(BlockStrategy, SUPPORTED_BLOCKS),
     "timeout_s": _zero,
     "retry_count": _zero,
-    "glue_type": _choice(GlueType, SUPPORTED_GLUE_TYPES),
+    "glue_type": _choice(GlueType),
     "child_job_ids": _children,
     "key": _optional_text(128),
     "tags": _tags,
@@ -191,8 +190,6 @@ LATER_FIELDS: Final = frozenset(
         "uncertain_send",
         "alarm_settings",
         "retention_days",
-        "glue_source",
-        "glue_remark",
     }
 )
 """Fields of jobs that this version does not have: given, they are refused as such and not as unknown."""
