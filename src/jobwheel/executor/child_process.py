@@ -5,14 +5,13 @@ import selectors
 import signal
 import subprocess
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from jobwheel.executor.context import JobContext
 from jobwheel.executor.invocation import Outcome
 from jobwheel.executor.output_lines import OutputLines
-from jobwheel.executor.run_log import RunLog
 from jobwheel.kernel.clock import Clock
 from jobwheel.kernel.instants import instant_text
 from jobwheel.wire.messages import FAILURE, SUCCESS
@@ -43,12 +42,12 @@ class ChildProcess:
     is reaped: until then the system gives the group's number to nobody else.
 
     Args:
-        run_log: takes the lines of its output, standard error's among them in the order of their coming.
+        write: takes the lines of its output with their level, standard error's among them in the order of their coming.
         clock: for how long output is waited for after its end.
     """
 
-    def __init__(self, run_log: RunLog, clock: Clock) -> None:
-        self._run_log = run_log
+    def __init__(self, write: Callable[[str, str], None], clock: Clock) -> None:
+        self._write = write
         self._clock = clock
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
@@ -136,9 +135,7 @@ class ChildProcess:
             left_open = bool(selector.get_map())
         self._write_each(lines.end())
         if left_open:
-            self._run_log.write(
-                "WARNING", "what it started is still running and holds its output; what that writes is lost"
-            )
+            self._write("WARNING", "what it started is still running and holds its output; what that writes is lost")
 
     def _take(self, output: int, lines: OutputLines) -> bool:
         data = os.read(output, _CHUNK_BYTES)
@@ -147,7 +144,7 @@ class ChildProcess:
 
     def _write_each(self, lines: Iterable[str]) -> None:
         for line in lines:
-            self._run_log.write("INFO", line)
+            self._write("INFO", line)
 
     def _reap(self, process: "subprocess.Popen[bytes]") -> int:
         with self._lock:

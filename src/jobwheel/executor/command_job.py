@@ -34,7 +34,7 @@ class CommandInvocation:
     def __init__(self, work: CommandWork, context: JobContext) -> None:
         self._work = work
         self._context = context
-        self._child = ChildProcess(context.run_log, work.clock)
+        self._child = ChildProcess(context.run_log.write, work.clock)
 
     def run(self) -> Outcome:
         try:

@@ -51,7 +51,8 @@ def http_job(hosts: Sequence[AllowedHost], tls: Tls) -> Callable[[JobContext], C
 def _settle(context: JobContext, job: HttpJob, reply: WireReply) -> None:
     text = reply.body[:_MOST_LOGGED].decode(errors="replace")
     cut = f"\n… cut: {len(reply.body)} bytes in all" if len(reply.body) > _MOST_LOGGED else ""
-    context.log.info("HTTP %d, %d bytes\n%s%s", reply.status, len(reply.body), text, cut)
+    # Not through `logging`: an answer is nothing for the application's own log.
+    context.run_log.write("INFO", f"HTTP {reply.status}, {len(reply.body)} bytes\n{text}{cut}")
     if reply.status == 200:
         context.succeed("HTTP 200")
     elif 300 <= reply.status < 400:

@@ -91,7 +91,7 @@ class ScriptInvocation:
     def __init__(self, work: ScriptWork, context: JobContext) -> None:
         self._work = work
         self._context = context
-        self._child = ChildProcess(context.run_log, work.clock)
+        self._child = ChildProcess(context.run_log.write, work.clock)
 
     def run(self) -> Outcome:
         work = self._work

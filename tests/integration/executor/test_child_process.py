@@ -39,7 +39,7 @@ class Scene:
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
     run_log = RunLogFolder(tmp_path, SystemClock()).create(1, DATE_MS)
-    child = ChildProcess(run_log, SystemClock())
+    child = ChildProcess(run_log.write, SystemClock())
     with ThreadPoolExecutor() as threads:
         try:
             yield Scene(run_log, tmp_path / "ids", child, threads)
@@ -116,7 +116,7 @@ def test_kill_after_the_end_touches_nobody(scene: Scene, monkeypatch: pytest.Mon
 
 def test_signals_from_many_threads_meet_a_script_that_is_ending(scene: Scene) -> None:
     for _ in range(20):
-        child = ChildProcess(scene.run_log, SystemClock())
+        child = ChildProcess(scene.run_log.write, SystemClock())
         start = threading.Barrier(3)
 
         def end(child: ChildProcess = child, start: threading.Barrier = start) -> bool:
@@ -148,9 +148,9 @@ def test_no_descriptor_and_no_thread_is_left(scene: Scene) -> None:
     scene.begin("true").result(GONE_WITHIN_S)
     descriptors, threads = open_descriptors(), threading.active_count()
     for _ in range(5):
-        child = ChildProcess(scene.run_log, SystemClock())
+        child = ChildProcess(scene.run_log.write, SystemClock())
         child.run(Command(("bash", "-c", "echo x; exit 1"), os.environ))
         with pytest.raises(FileNotFoundError):
-            ChildProcess(scene.run_log, SystemClock()).run(Command(("/nowhere/at/all",), os.environ))
+            ChildProcess(scene.run_log.write, SystemClock()).run(Command(("/nowhere/at/all",), os.environ))
     wait_until(lambda: threading.active_count() <= threads)
     assert open_descriptors() == descriptors

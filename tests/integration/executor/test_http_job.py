@@ -129,11 +129,12 @@ async def test_another_status_than_200_fails_and_nothing_is_followed(send: Send,
     assert not target.requests
 
 
-async def test_a_long_answer_is_logged_cut(send: Send, run_log: RunLog) -> None:
+async def test_a_long_answer_is_logged_cut(send: Send, run_log: RunLog, caplog: pytest.LogCaptureFixture) -> None:
     async with HttpPeer([reply(b"y" * 200_000)]) as peer:
         assert (await send({"url": peer.root})).code == 200
     assert logged(run_log).count("y") < 66_000
     assert "… cut: 200000 bytes in all" in logged(run_log)
+    assert "yyy" not in caplog.text
 
 
 async def test_who_does_not_answer_in_time_fails(send: Send) -> None:
