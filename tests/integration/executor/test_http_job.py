@@ -149,15 +149,20 @@ async def test_who_is_not_there_fails(send: Send) -> None:
     assert "is unreachable" in (outcome.message or "")
 
 
-async def test_https_is_checked_against_the_host(send: Send) -> None:
+async def test_https_is_checked_against_the_host(send: Send, monkeypatch: pytest.MonkeyPatch) -> None:
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server.load_cert_chain(TLS / "certificate.pem", TLS / "key.pem")
     trusting = ssl.create_default_context(cafile=TLS / "certificate.pem")
     async with HttpPeer(tls=server) as peer:
         assert (await send({"url": peer.root}, tls=lambda: trusting)).code == 200
-        outcome = await send({"url": peer.root})
-    assert outcome.code == 500
-    assert "certificate" in (outcome.message or "").lower()
+        unknown = await send({"url": peer.root})
+        found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", peer.port))]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+        hosts = (*LOOPBACK, AllowedHost("api.example.com"))
+        other = await send({"url": f"https://api.example.com:{peer.port}/"}, hosts, lambda: trusting)
+    assert (unknown.code, other.code) == (500, 500)
+    assert "certificate verify failed" in (unknown.message or "")
+    assert "Hostname mismatch" in (other.message or "")
 
 
 @pytest.mark.parametrize(
