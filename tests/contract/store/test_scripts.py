@@ -8,6 +8,7 @@ from sqlalchemy.engine import Engine
 from jobwheel.admin.domain.ids import JobId
 from jobwheel.admin.domain.script import DispatchScript, NewScript
 from jobwheel.admin.store import runs, scripts
+from jobwheel.admin.store.jobs import JobFilter, get_job, list_jobs
 from tests.support.store import NOW_MS, Store
 
 WHOLE_S_MS = NOW_MS - NOW_MS % 1000
@@ -32,7 +33,7 @@ async def test_a_script_is_read_at_take_off_as_it_was_saved_last(store: Store) -
     assert await store.database.read(scripts.get_script, store.zone, bean) is None
 
 
-async def test_no_script_is_looked_for_when_all_jobs_run_handlers(store: Store) -> None:
+async def test_no_script_is_read_where_nobody_asks_for_it(store: Store) -> None:
     job_id = await store.job()
     asked: list[str] = []
 
@@ -42,8 +43,11 @@ async def test_no_script_is_looked_for_when_all_jobs_run_handlers(store: Store) 
     event.listen(Engine, "before_cursor_execute", note)
     try:
         await store.database.read(runs.load_dispatch_jobs, store.zone, [job_id])
+        await store.database.read(get_job, store.zone, job_id)
+        await store.database.read(list_jobs, store.zone, JobFilter(), 0, 10)
     finally:
         event.remove(Engine, "before_cursor_execute", note)
+    assert len([each for each in asked if "xxl_job_info" in each]) == 3
     assert not [each for each in asked if "glue_source" in each]
 
 
