@@ -156,9 +156,7 @@ class Launcher(Service):
         context = self._context
         departures = Departures(orphans=list(batch))
         try:
-            jobs = await context.database.read(
-                runs.load_dispatch_jobs, context.zone, list({run.job_id for run in batch})
-            )
+            jobs = await context.database.read(runs.load_dispatch_jobs, context.zone, {run.job_id for run in batch})
             await self._book.learn([job.group_id for job in jobs.values()])
             departures = self._route(lane, batch, jobs)
             leaving = departures.runs()

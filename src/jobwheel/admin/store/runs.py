@@ -1,7 +1,7 @@
 """Pending runs: written by their causes, read by the feeder, removed by stop, edit and delete."""
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -173,7 +173,7 @@ def release_pending(connection: Connection, node_id: NodeId) -> int:
 
 
 def load_dispatch_jobs(
-    connection: Connection, zone: InstallationZone, job_ids: Sequence[JobId]
+    connection: Connection, zone: InstallationZone, job_ids: Collection[JobId]
 ) -> dict[JobId, DispatchJob]:
     """How runs of these jobs are sent, as it stands now; jobs that are gone are not in the answer."""
     hot = statements(connection)
