@@ -47,9 +47,9 @@ class RunControl:
             self._runner.end(run, endings.STOPPED, grace_s)
 
     def give_up_all(self) -> None:
-        """Settle what is still under way."""
+        """Settle what is still under way, and end it by force without waiting for it."""
         for run in self._pool.runs_under_way():
-            self._runner.give_up(run, endings.STOPPED)
+            self._runner.end_now(run, endings.STOPPED)
 
     def _end(self, runs: RunsOfJob, ending: Outcome, ending_in_queue: Outcome) -> int:
         for run in runs.queued:

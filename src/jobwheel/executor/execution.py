@@ -33,6 +33,14 @@ Settle = Callable[[Result], None]
 """Makes a result durable and marks its run as over."""
 
 
+def _safely(end: Callable[[], object]) -> None:
+    """Whoever ends a run has others to end, and a result to report, even if this goes wrong."""
+    try:
+        end()
+    except Exception:
+        log.exception("run.cannot_be_ended")
+
+
 def _nobody(_: AcceptedRun) -> None:
     pass
 
@@ -77,7 +85,7 @@ class JobRunner:
         self._deadlines.clear(run)
 
     def give_up(self, run: AcceptedRun, outcome: Outcome) -> None:
-        """Settle a run that has not begun, or that is still under way and will not be waited for."""
+        """Settle a run that has not begun."""
         self._settle_run(run, outcome)
 
     def end(self, run: AcceptedRun, ending: Outcome, grace_s: float | None = None) -> None:
@@ -99,28 +107,35 @@ class JobRunner:
         run.run_log.write("WARNING", f"asked to end: {ending.message}")
         self._deadlines.set(run, grace_s * _BY_ITSELF, partial(self._force, run, grace_s * (1 - _BY_ITSELF)))
         if invocation is not None:
-            invocation.stop()
+            _safely(invocation.stop)
+
+    def end_now(self, run: AcceptedRun, ending: Outcome) -> None:
+        """Settle a run under way at once, and end it by force without waiting for it."""
+        with self._lock:
+            run.ending = run.ending or ending
+        self._leave_alone(run)
 
     def _force(self, run: AcceptedRun, left_s: float) -> None:
         with self._lock:
             if run.settled:
                 return
-            invocation = run.invocation
+            run.forced, invocation = True, run.invocation
         self._deadlines.set(run, left_s, partial(self._leave_alone, run))
         if invocation is not None:
             run.run_log.write("WARNING", "did not end by itself: ended by force")
-            invocation.kill()
+            _safely(invocation.kill)
 
     def _leave_alone(self, run: AcceptedRun) -> None:
         with self._lock:
             if run.settled or run.ending is None:
                 return
+            run.forced = True
             ending, invocation, thread_id = run.ending, run.invocation, run.thread_id
         run.run_log.write("ERROR", _where(thread_id))
         self._settle_run(run, ending)
         # Once more: a handler that swallowed the first may not swallow the second.
         if invocation is not None:
-            invocation.kill()
+            _safely(invocation.kill)
         self.on_left_alone(run)
 
     def _invoke(self, run: AcceptedRun, context: JobContext, loop: HandlerLoop) -> Outcome:

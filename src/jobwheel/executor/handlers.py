@@ -53,16 +53,11 @@ class HandlerCall:
     def run(self) -> Outcome:
         """Call the function. What it returns becomes the message, unless it has set an outcome."""
         function = self.handler.function
-        try:
-            with self._section:
-                value = function(self.context) if self.handler.takes_context else function()
-                if inspect.isawaitable(value):
-                    value = self.loop.run(self._task.follow(value), contextvars.copy_context())
-                return self.context.outcome or Outcome(SUCCESS, message_of(value))
-        finally:
-            if self._section.killed:
-                # It may have been hit anywhere in its own code.
-                self.loop.close()
+        with self._section:
+            value = function(self.context) if self.handler.takes_context else function()
+            if inspect.isawaitable(value):
+                value = self.loop.run(self._task.follow(value), contextvars.copy_context())
+            return self.context.outcome or Outcome(SUCCESS, message_of(value))
 
     def stop(self) -> None:
         """Ask it to end."""

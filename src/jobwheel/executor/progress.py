@@ -57,9 +57,9 @@ class ProgressSender(Service):
         if loop is None or not self._admins:
             return
         with self._lock:
-            first = not self._latest
             self._latest[log_id] = Progress(log_id, fraction, text[:MOST_TEXT])
-        if first:
+        # Not "if it is the first": a handler that is ended by force may get no further than this.
+        if not self._some.is_set():
             _call(loop, self._some.set)
 
     async def _send_for_ever(self) -> None:
@@ -68,8 +68,9 @@ class ProgressSender(Service):
             self._some.clear()
             with self._lock:
                 latest, self._latest = list(self._latest.values()), {}
-            await asyncio.gather(*(self._send(admin, latest) for admin in list(self._admins)))
-            await self.clock.wait(_PAUSE_S)
+            if latest:
+                await asyncio.gather(*(self._send(admin, latest) for admin in list(self._admins)))
+                await self.clock.wait(_PAUSE_S)
 
     async def _send(self, admin: str, latest: list[Progress]) -> None:
         try:

@@ -25,11 +25,6 @@ class KillableSection:
         self._thread_id: int | None = None
         self._killed = False
 
-    @property
-    def killed(self) -> bool:
-        """Whether `RunKilled` was sent."""
-        return self._killed
-
     def __enter__(self) -> Self:
         with self._lock:
             self._thread_id = threading.get_ident()

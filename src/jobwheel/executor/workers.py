@@ -25,7 +25,8 @@ class AcceptedRun:
     """A run that this executor has said yes to. It owns its log.
 
     The fields from `settled` on belong to the `JobRunner`: `settled` is set once, by who settles it; `ending` is what
-    the run ends with, whatever its handler does, since it was asked to end; `thread_id` is the thread it is in.
+    the run ends with, whatever its handler does, since it was asked to end; `forced` says that it was not only asked;
+    `thread_id` is the thread it is in.
     """
 
     request: TriggerRequest
@@ -33,6 +34,7 @@ class AcceptedRun:
     run_log: RunLog
     settled: bool = False
     ending: Outcome | None = None
+    forced: bool = False
     invocation: Invocation | None = None
     thread_id: int | None = None
 
@@ -202,28 +204,30 @@ class WorkerPool:
             worker = self._workers.get(job_id)
             if worker is None or worker.running is not run or worker.thread is None:
                 return []
-            del self._workers[job_id]
+            left = [] if self._hand_over(job_id, worker) else self._emptied(worker)
             self._threads.discard(worker.thread)
             self._abandoned.add(worker.thread)
-            abandoned, left = len(self._abandoned), self._hand_over(job_id, worker)
+            abandoned = len(self._abandoned)
             # So that it looks at once, should it ever come back.
             worker.wake.put(None)
             self._changed.notify_all()
         log.error("worker.abandoned", job_id=job_id, log_id=run.request.log_id, abandoned=abandoned)
         return left
 
-    def _hand_over(self, job_id: int, worker: JobWorker) -> list[AcceptedRun]:
+    def _hand_over(self, job_id: int, worker: JobWorker) -> bool:
+        """Have the job go on without this worker. False: its queue needs another thread, and the system gives none."""
+        del self._workers[job_id]
         if not worker.queue:
-            return []
+            return True
         heir = JobWorker(worker.queue, closing=worker.closing)
-        for _ in heir.queue:
-            heir.wake.put(None)
-        worker.queue.clear()
         try:
             self._start_worker(job_id, heir)
         except RuntimeError:
-            return self._emptied(heir)
-        return []
+            return False
+        for _ in heir.queue:
+            heir.wake.put(None)
+        worker.queue.clear()
+        return True
 
     def close(self) -> None:
         """Let each worker end once its queue is empty. Nothing may be submitted any more."""
@@ -252,6 +256,11 @@ class WorkerPool:
                 self._run_safely(run, loop)
                 with self._lock:
                     worker.running = None
+                    if run.forced and self._workers.get(job_id) is worker:
+                        # It may have been hit anywhere, in its event loop too: the next run gets a clean thread.
+                        if self._hand_over(job_id, worker):
+                            return
+                        self._workers[job_id] = worker
                 del run
         finally:
             try:

@@ -228,6 +228,26 @@ def test_a_sleep_in_an_async_handler_delays_no_beat_and_is_reported_in_time(
     go.set()
 
 
+def test_after_a_run_that_was_forced_the_loop_is_a_new_one(make_executor: MakeExecutor, admin: RecordingAdmin) -> None:
+    executor, inside = make_executor(grace_s=0.1), threading.Event()
+
+    @executor.job("x")
+    async def handler(ctx: JobContext) -> str:
+        await asyncio.to_thread(inside.set)
+        while ctx.parameter:
+            pass
+        return "fine"
+
+    peer = started(executor)
+    for _ in range(5):
+        inside.clear()
+        endless, behind = peer.run("x", "endless"), peer.run("x")
+        assert inside.wait(8)
+        peer.post("/kill", {"jobId": 7, "logId": endless})
+        assert "killed" in admin.result_of(endless)["handleMsg"]
+        assert admin.result_of(behind)["handleMsg"] == "fine"
+
+
 def test_run_status_tells_where_each_run_is(executor: Executor, admin: RecordingAdmin, held: Held) -> None:
     peer = started(executor)
     running, queued = peer.run("x"), peer.run("x")

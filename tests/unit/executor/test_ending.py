@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from jobwheel import JobContext
-from jobwheel.executor import endings
 from jobwheel.executor.execution import JobRunner
 from jobwheel.executor.handler_loop import HandlerLoop
 from jobwheel.executor.handlers import HandlerTable
@@ -288,29 +287,54 @@ def test_no_time_out_means_none(make_bench: MakeBench, timeout_s: int) -> None:
     assert bench.result().message == "False"
 
 
-def test_a_killed_loop_is_not_used_again(make_bench: MakeBench, tmp_path: Path) -> None:
-    bench, inside = make_bench(0.1), threading.Event()
+def test_whoever_is_ended_now_is_reported_and_forced_at_once(make_bench: MakeBench) -> None:
+    bench, inside = make_bench(60), threading.Event()
 
-    async def spins() -> None:
+    def endless() -> None:
         inside.set()
         while True:
             pass
 
-    async def fine() -> str:
-        await asyncio.to_thread(lambda: None)
-        return "fine"
+    run = bench.start(endless)
+    assert inside.wait(5)
+    bench.runner.end_now(run, ENDING)
+    assert [result.message for result in bench.results] == ["ended by the test"]
+    bench.threads[0].join(5)
+    assert not bench.threads[0].is_alive()
+    bench.runner.end_now(run, ENDING)
+    assert len(bench.results) == 1
 
-    first, second = bench.begin(spins, log_id=1), bench.begin(fine, log_id=2)
-    loop = HandlerLoop("test")
 
-    def both() -> None:
-        bench.runner.run_one(first, loop)
-        bench.runner.run_one(second, loop)
-        loop.close()
+def test_an_invocation_that_cannot_be_ended_is_reported_all_the_same(
+    make_bench: MakeBench, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench, inside, go = make_bench(0.1), threading.Event(), threading.Event()
 
-    bench.threads[:] = [threading.Thread(target=both)]
+    class Broken:
+        """What a run is carried out by, with a fault of ours."""
+
+        name = "broken"
+
+        def begin(self, context: JobContext, loop: HandlerLoop) -> "Broken":
+            return self
+
+        def run(self) -> Outcome:
+            inside.set()
+            assert go.wait(8)
+            return Outcome(200)
+
+        def stop(self) -> None:
+            raise BrokenPipeError
+
+        def kill(self) -> bool:
+            raise ProcessLookupError
+
+    run = bench.begin(lambda: None)
+    run.work = Broken()
     bench.threads[0].start()
     assert inside.wait(5)
-    bench.runner.end(first, endings.RUN_KILLED)
-    wait_until(lambda: len(bench.results) == 2)
-    assert [result.message for result in bench.results] == [endings.RUN_KILLED.message, "fine"]
+    bench.runner.end(run, ENDING)
+    assert bench.result().message == "ended by the test"
+    wait_until(lambda: bench.left_alone == [run])
+    assert "run.cannot_be_ended" in caplog.text
+    go.set()

@@ -265,6 +265,27 @@ def test_runs_that_get_no_new_thread_are_given_back(
     gate.go.release(2)
 
 
+def test_after_a_run_that_was_forced_the_job_goes_on_in_a_new_thread(make_pool: MakePool, make_run: MakeRun) -> None:
+    gate, threads = Gate(), dict[int, threading.Thread]()
+
+    def run_one(run: AcceptedRun, loop: HandlerLoop) -> None:
+        threads[run.request.log_id] = threading.current_thread()
+        gate(run, loop)
+        run.forced = run.request.log_id in {0, 2}
+
+    pool = make_pool(run_one)
+    for log_id in range(3):
+        pool.submit(make_run(7, log_id))
+    gate.go.release(3)
+    wait_until(lambda: len(threads) == 3 and pool.threads == 0)
+    assert threads[0] is not threads[1] is threads[2]
+    pool.submit(make_run(7, 3))
+    gate.go.release()
+    wait_until(lambda: len(threads) == 4 and pool.is_idle(7))
+    assert threads[3] is not threads[2]
+    assert pool.abandoned == 0
+
+
 def test_threads_that_are_left_alone_are_not_waited_for(make_pool: MakePool, make_run: MakeRun) -> None:
     gate = Gate()
     pool = make_pool(gate)
