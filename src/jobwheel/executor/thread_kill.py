@@ -17,13 +17,12 @@ class RunKilled(BaseException):
 class KillableSection:
     """The part of a thread's work in which it may be hit by `RunKilled`. Entered once, by the thread itself.
 
-    When the section has been left, nothing is raised in the thread any more: what was on its way is taken back.
+    When the section has been left, nothing is raised in the thread any more.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._thread_id: int | None = None
-        self._killed = False
 
     def __enter__(self) -> Self:
         with self._lock:
@@ -33,28 +32,18 @@ class KillableSection:
     def kill(self) -> None:
         """Raise `RunKilled` in the thread, once, if it is inside. From any thread."""
         with self._lock:
-            if self._thread_id is not None and not self._killed:
-                self._killed = True
+            if self._thread_id is not None:
                 _raise_in(self._thread_id, RunKilled)
+                self._thread_id = None
 
     def __exit__(
         self, _type: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
     ) -> None:
-        # It is raised once at most. If that happens here it is over, and if it happens before `try`, too.
-        while self._thread_id is not None:
-            try:
-                self._leave()
-            except RunKilled:
-                continue
-
-    def _leave(self) -> None:
+        # What was raised before the lock is had comes up when it is given back, which is still inside.
         with self._lock:
-            if self._killed and self._thread_id is not None:
-                _raise_in(self._thread_id, None)
             self._thread_id = None
 
 
-def _raise_in(thread_id: int, exception: type[BaseException] | None) -> None:
-    """Have an exception raised in a thread before its next step in Python; None takes one back that is on its way."""
-    wanted = None if exception is None else ctypes.py_object(exception)
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread_id), wanted)
+def _raise_in(thread_id: int, exception: type[BaseException]) -> None:
+    """Have an exception raised in a thread before its next step in Python."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread_id), ctypes.py_object(exception))

@@ -58,7 +58,7 @@ def test_a_stop_finishes_what_was_accepted_and_refuses_the_rest(executor: Execut
 
 def test_at_the_deadline_what_is_left_is_reported_as_failed(make_executor: MakeExecutor, admin: RecordingAdmin) -> None:
     go = threading.Event()
-    executor = make_executor(stop_deadline_s=0.3)
+    executor = make_executor(stop_deadline_s=2)
 
     @executor.job("x")
     def nothing_ends_it() -> None:
@@ -71,7 +71,7 @@ def test_at_the_deadline_what_is_left_is_reported_as_failed(make_executor: MakeE
     wait_until(lambda: "start:" in peer.log(running)["logContent"])
     began = time.perf_counter()
     executor.stop_in_background()
-    assert time.perf_counter() - began < 3
+    assert time.perf_counter() - began < 5
     assert admin.result_of(running)["handleCode"] == 500
     assert "under way" in admin.result_of(running)["handleMsg"]
     assert admin.result_of(queued)["handleCode"] == 500
@@ -85,7 +85,7 @@ def test_before_the_deadline_a_run_is_asked_to_end_and_may_tidy_up(
     make_executor: MakeExecutor, admin: RecordingAdmin
 ) -> None:
     tidied: list[int] = []
-    executor = make_executor(stop_deadline_s=2)
+    executor = make_executor(stop_deadline_s=4)
 
     @executor.job("x")
     def looks(ctx: JobContext) -> None:
@@ -102,7 +102,7 @@ def test_before_the_deadline_a_run_is_asked_to_end_and_may_tidy_up(
     wait_until(lambda: "start:" in peer.log(looping)["logContent"])
     began = time.perf_counter()
     executor.stop_in_background()
-    assert 1 < time.perf_counter() - began < 4
+    assert 2 < time.perf_counter() - began < 7
     assert tidied == [looking]
     for log_id in (looking, looping):
         assert admin.result_of(log_id)["handleCode"] == 500

@@ -4,7 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
+from jobwheel.executor import thread_kill
 from jobwheel.executor.thread_kill import KillableSection, RunKilled
+from tests.support.recording_admin import wait_until
 
 
 def in_thread(work: Callable[[], None]) -> threading.Thread:
@@ -86,6 +88,35 @@ def test_it_is_raised_once_however_often_it_is_killed() -> None:
     go.set()
     thread.join(5)
     assert ended == ["by itself"]
+
+
+def test_a_kill_while_the_section_is_being_left_comes_up_in_the_section() -> None:
+    section, inside, go = KillableSection(), threading.Event(), threading.Event()
+    seen: list[str] = []
+
+    def work() -> None:
+        try:
+            with section:
+                inside.set()
+                go.wait(5)
+        except RunKilled:
+            seen.append("in the section")
+        try:
+            sum(range(1000))
+        except RunKilled:
+            seen.append("behind it")
+
+    thread = in_thread(work)
+    assert inside.wait(5)
+    assert thread.ident is not None
+    with section._lock:
+        go.set()
+        wait_until(lambda: sys._current_frames()[thread.ident or 0].f_code.co_name == "__exit__")
+        # As `kill` does it, now that the thread waits for the lock to leave.
+        thread_kill._raise_in(thread.ident, RunKilled)
+        section._thread_id = None
+    thread.join(5)
+    assert seen == ["in the section"]
 
 
 @pytest.mark.parametrize("switch_s", [1e-6, 5e-3])
