@@ -1,9 +1,10 @@
 """Ends runs before they end by themselves: kill, cover, stop."""
 
 from jobwheel.executor import endings
+from jobwheel.executor.accepted_run import AcceptedRun, RunsOfJob
 from jobwheel.executor.execution import JobRunner
 from jobwheel.executor.invocation import Outcome
-from jobwheel.executor.workers import AcceptedRun, RunsOfJob, WorkerPool
+from jobwheel.executor.workers import WorkerPool
 from jobwheel.kernel.logging import get_logger
 
 log = get_logger(__name__)

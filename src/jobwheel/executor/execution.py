@@ -1,20 +1,21 @@
 """One run, from the queue to its result in the spool."""
 
 import contextvars
+import itertools
 import sys
 import threading
 import traceback
-from asyncio import base_events, runners
+from asyncio import base_events, events, runners
 from collections.abc import Callable
 from functools import partial
 from typing import Final
 
 from jobwheel.executor import endings, handler_loop, handler_task, handlers
+from jobwheel.executor.accepted_run import AcceptedRun
 from jobwheel.executor.context import JobContext, ReportProgress, no_progress
 from jobwheel.executor.deadlines import Deadlines
 from jobwheel.executor.handler_loop import HandlerLoop
 from jobwheel.executor.invocation import Invocation, Outcome
-from jobwheel.executor.workers import AcceptedRun
 from jobwheel.kernel.clock import Clock, SystemClock
 from jobwheel.kernel.logging import get_logger
 from jobwheel.wire.messages import FAILURE, SUCCESS, Result
@@ -23,7 +24,7 @@ log = get_logger(__name__)
 
 MOST_MESSAGE_BYTES = 60_000
 # What leads to a handler, and says nothing about it: `asyncio.runners` and `base_events` among it.
-_OUR_MODULES = (handlers, handler_loop, handler_task, runners, base_events)
+_OUR_MODULES = (handlers, handler_loop, handler_task, runners, base_events, events)
 _OUR_FILES = frozenset({__file__, *(module.__file__ for module in _OUR_MODULES)})
 _CUT_MARK = " … (cut here)"
 # Of the grace time, how much a run has to end by itself; the rest is for what force brings about.
@@ -145,7 +146,7 @@ class JobRunner:
         except BaseException as error:  # noqa: BLE001 - around user code: SystemExit and the like fail the run too
             what = "the handler raised an exception" if run.ending is None else "the handler was here"
             run.run_log.write("ERROR", f"{what}\n{_traceback(error)}")
-            return Outcome(FAILURE, _last_line(error))
+            return run.ending or Outcome(FAILURE, _last_line(error))
 
     def _carry_out(self, run: AcceptedRun, context: JobContext, loop: HandlerLoop) -> Outcome:
         context.enter()
@@ -204,7 +205,10 @@ def _where(thread_id: int | None) -> str:
     text = "could not be ended: its thread is left to itself, and the job goes on without it"
     if frame is None:
         return text
-    return f"{text}; it is here\n{''.join(traceback.format_stack(frame)).rstrip()}"
+    stack = traceback.extract_stack(frame)
+    ours = max((number for number, each in enumerate(stack) if each.filename == __file__), default=-1)
+    theirs = list(itertools.dropwhile(lambda each: each.filename in _OUR_FILES, stack[ours + 1 :]))
+    return f"{text}; it is here\n{''.join(traceback.format_list(theirs or stack)).rstrip()}"
 
 
 def _traceback(error: BaseException) -> str:

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 
 import msgspec
 
+from jobwheel.executor.accepted_run import AcceptedRun
 from jobwheel.executor.control import RunControl
 from jobwheel.executor.endings import DISCARD_LATER_EFFECT
 from jobwheel.executor.errors import StorageError, listed
 from jobwheel.executor.handlers import HandlerTable
 from jobwheel.executor.ledger import RunLedger
 from jobwheel.executor.run_log import RunLog, RunLogFolder
-from jobwheel.executor.workers import AcceptedRun, WorkerPool
+from jobwheel.executor.workers import WorkerPool
 from jobwheel.kernel.logging import get_logger
 from jobwheel.wire.messages import Reason, TriggerRequest
 

@@ -4,43 +4,16 @@ import queue
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Final
 
+from jobwheel.executor.accepted_run import AcceptedRun, RunsOfJob
 from jobwheel.executor.handler_loop import HandlerLoop
-from jobwheel.executor.invocation import Invocation, Outcome, Work
-from jobwheel.executor.ledger import RunKey
-from jobwheel.executor.run_log import RunLog
 from jobwheel.kernel.clock import Clock
 from jobwheel.kernel.logging import get_logger
-from jobwheel.wire.messages import TriggerRequest
 
 log = get_logger(__name__)
 
 _MOST_WAIT_OPEN: Final = 256
-
-
-@dataclass(slots=True, eq=False)
-class AcceptedRun:
-    """A run that this executor has said yes to. It owns its log.
-
-    The fields from `settled` on belong to the `JobRunner`: `settled` is set once, by who settles it; `ending` is what
-    the run ends with, whatever its handler does, since it was asked to end; `forced` says that it was not only asked;
-    `thread_id` is the thread it is in.
-    """
-
-    request: TriggerRequest
-    work: Work
-    run_log: RunLog
-    settled: bool = False
-    ending: Outcome | None = None
-    forced: bool = False
-    invocation: Invocation | None = None
-    thread_id: int | None = None
-
-    @property
-    def key(self) -> RunKey:
-        return (self.request.log_id, self.request.log_date_time)
 
 
 RunOne = Callable[[AcceptedRun, HandlerLoop], None]
@@ -61,14 +34,6 @@ class JobWorker:
         self.running: AcceptedRun | None = None
         self.closing = closing
         self.thread: threading.Thread | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RunsOfJob:
-    """What there is of a job: the run under way, and those that were waiting for it."""
-
-    running: AcceptedRun | None
-    queued: list[AcceptedRun]
 
 
 class WorkerPool:

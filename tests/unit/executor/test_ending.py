@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from jobwheel import JobContext
+from jobwheel.executor.accepted_run import AcceptedRun
 from jobwheel.executor.execution import JobRunner
 from jobwheel.executor.handler_loop import HandlerLoop
 from jobwheel.executor.handlers import HandlerTable
 from jobwheel.executor.invocation import Outcome
 from jobwheel.executor.run_log import RunLogFolder
 from jobwheel.executor.thread_kill import RunKilled
-from jobwheel.executor.workers import AcceptedRun
 from jobwheel.kernel.clock import SystemClock
 from jobwheel.wire.messages import Result, TriggerRequest
 from tests.support.recording_admin import wait_until
@@ -142,7 +142,10 @@ def test_a_handler_that_nothing_ends_is_reported_and_left_alone(make_bench: Make
     assert bench.threads[0].is_alive()
     log = bench.log(run)
     assert "its thread is left to itself" in log
+    assert "it is here\n  File" in log
     assert "in stubborn" in log
+    # Whose handler it is, and not how it is called.
+    assert "_carry_out" not in log
     assert log.rstrip().endswith("end: code 500, message: ended by the test")
     go.set()
     bench.threads[0].join(8)

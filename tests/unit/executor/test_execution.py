@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from jobwheel import JobContext
+from jobwheel.executor.accepted_run import AcceptedRun
 from jobwheel.executor.context import current_run_log
 from jobwheel.executor.errors import NotInJobError
 from jobwheel.executor.execution import MOST_MESSAGE_BYTES, JobRunner, storable
@@ -18,7 +19,6 @@ from jobwheel.executor.handlers import HandlerTable
 from jobwheel.executor.invocation import Outcome
 from jobwheel.executor.log_capture import LogCapture
 from jobwheel.executor.run_log import RunLogFolder
-from jobwheel.executor.workers import AcceptedRun
 from jobwheel.kernel.fake_clock import FakeClock
 from jobwheel.wire.messages import Parent, Result, TriggerRequest
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from jobwheel.executor.accepted_run import AcceptedRun
 from jobwheel.executor.control import RunControl
 from jobwheel.executor.errors import StorageError
 from jobwheel.executor.execution import JobRunner
@@ -12,7 +13,7 @@ from jobwheel.executor.gate import Refusal, RunGate
 from jobwheel.executor.handlers import HandlerTable
 from jobwheel.executor.ledger import RunLedger
 from jobwheel.executor.run_log import RunLog, RunLogFolder
-from jobwheel.executor.workers import AcceptedRun, WorkerPool
+from jobwheel.executor.workers import WorkerPool
 from jobwheel.kernel.clock import SystemClock
 from jobwheel.wire.messages import Reason, TriggerRequest
 

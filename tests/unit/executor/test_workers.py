@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from jobwheel.executor.accepted_run import AcceptedRun, RunsOfJob
 from jobwheel.executor.handler_loop import HandlerLoop
 from jobwheel.executor.handlers import JobHandler
 from jobwheel.executor.run_log import RunLogFolder
-from jobwheel.executor.workers import AcceptedRun, RunsOfJob, WorkerPool
+from jobwheel.executor.workers import WorkerPool
 from jobwheel.kernel.clock import SystemClock
 from jobwheel.wire.messages import TriggerRequest
 from tests.support.recording_admin import wait_until
