@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from benchmarks import burst, cron, dead, dispatch, engine, idle, memory, nodes, rows
+from benchmarks import burst, cron, dead, dispatch, engine, executor, idle, memory, nodes, rows
 from benchmarks.load import WARM_UP_S
 from benchmarks.place import DATABASES
 from benchmarks.pool import Measurements, measure_all
@@ -40,6 +40,7 @@ def _measurements(*, brief: bool) -> Measurements:
         "idle with 100,000 jobs": partial(idle.measure, resting),
         "burst of 10,000": partial(burst.measure, burst.Burst(200 if brief else 10_000)),
         **{name: partial(engine.figures, load) for name, load in _engine_loads(seconds, warm_up_s, brief=brief)},
+        "executor": partial(executor.measure, executor.Load(seconds, warm_up_s=warm_up_s)),
         "cron": cron.measure,
         "dispatch": dispatch.measure,
     }

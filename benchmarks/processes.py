@@ -13,16 +13,20 @@ _SCHEDULED: Final = 2
 
 
 def cpu_s(pid: int) -> float:
-    """CPU seconds used so far, in user and system mode."""
+    """CPU seconds used so far, in user and system mode, by a process and its living children."""
     # The clock of another process (clock_getcpuclockid(3), which Python has not): `/proc` counts in steps of 10 ms.
-    return time.clock_gettime((~pid << 3) | _SCHEDULED)
+    return sum(time.clock_gettime((~each << 3) | _SCHEDULED) for each in (pid, *children(pid)))
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process has started with its first thread, those that live."""
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def family_cpu_s(pid: int) -> float:
     """The same for a server and its children, those that have ended included."""
     own = _stat(pid)
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return (sum(own[11:15]) + sum(sum(_stat(int(child))[11:13]) for child in children)) / _TICKS
+    return (sum(own[11:15]) + sum(sum(_stat(child)[11:13]) for child in children(pid))) / _TICKS
 
 
 def _stat(pid: int) -> list[int]:
@@ -64,7 +68,11 @@ def wait_for_port(port: int) -> None:
 
 
 def resident_mib(pid: int) -> float:
-    """Resident memory of a process."""
+    """Resident memory of a process and its living children; what they share counts for each."""
+    return sum(_resident_kib(each) for each in (pid, *children(pid))) / 1024
+
+
+def _resident_kib(pid: int) -> int:
     status = Path(f"/proc/{pid}/status").read_text()
     resident = next(line for line in status.splitlines() if line.startswith("VmRSS"))
-    return int(resident.split()[1]) / 1024
+    return int(resident.split()[1])

@@ -32,7 +32,7 @@ from jobwheel.wire.http_server import listen
 from jobwheel.wire.messages import CONTENT_TYPE, TOKEN_HEADER, Features, RegistryRequest
 
 _TIMEOUT_S: Final = 10.0
-_LIMITS: Final = BufferLimits(most_items=200, most_wait_s=0.02)
+_LIMITS: Final = BufferLimits(most_items=2000, most_wait_s=0.02)
 _LENGTH: Final = re.compile(rb"(?i)\r\ncontent-length: *(\d+)")
 _HEAD_END: Final = b"\r\n\r\n"
 _REPLY_HEAD: Final = b"HTTP/1.1 200 OK\r\nContent-Type: %b\r\nContent-Length: %d\r\n\r\n"

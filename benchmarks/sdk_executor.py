@@ -21,6 +21,14 @@ def main() -> None:
         planned_ms = int(context.planned_time.timestamp() * 1000)
         executions.append((context.log_id, planned_ms, arrived_ms))
 
+    @executor.job("asyncNothing")
+    async def async_nothing() -> None:
+        pass
+
+    @executor.job("syncNothing")
+    def sync_nothing() -> None:
+        pass
+
     executor.run()
     with Path(record).open("w") as file:
         file.writelines(f"{log_id} {planned_ms} {arrived_ms}\n" for log_id, planned_ms, arrived_ms in executions)

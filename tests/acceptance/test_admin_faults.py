@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import random
 import secrets
 import signal
@@ -45,6 +46,7 @@ ONE_IN = 12
 # Ten rows a second, of which chance spares all with odds of 1 to 10 to the 11th.
 MET_WITHIN_S = 30
 DELAYS = rounds(1)
+WRITER_KILLS = rounds(3)
 
 
 class BusyExecutor(RecordingExecutor):
@@ -151,14 +153,14 @@ def _end_trouble(scene: Scene) -> None:
 
 
 @contextlib.asynccontextmanager
-async def running_jobs(scene: Scene, fault: str, rounds_done: int) -> AsyncIterator[None]:
-    """Per-second jobs at work; at the end all their runs are settled, and judged."""
+async def running_jobs(scene: Scene, fault: str, rounds_done: int) -> AsyncIterator[int]:
+    """Per-second jobs at work under the admin of this process id; at the end all their runs are settled, and judged."""
     async with scene.admin() as admin, scene.executor(INSTANCE) as executor:
         async with operator(scene) as someone:
             await beaten(scene)
             jobs = await someone.jobs(JOBS, running=True, **EVERY_SECOND)
         began_ms = CLOCK.now()
-        yield
+        yield admin.pid
         await CLOCK.wait(1.5)
         until_ms = CLOCK.now() - 500
         await settled(scene, until_ms, 60)
@@ -240,3 +242,31 @@ async def test_a_pass_that_is_three_seconds_late_skips_no_second(tmp_path: Path)
         for _ in range(DELAYS):
             await CLOCK.wait(source.uniform(0.5, 2))
             await delay_passes(scene, 3.0)
+
+
+def _writing_process(admin_pid: int) -> int | None:
+    children = Path(f"/proc/{admin_pid}/task/{admin_pid}/children").read_text().split()
+    return int(children[0]) if children else None
+
+
+async def kill_writing_process(admin_pid: int, before: int | None) -> int:
+    """Kill the admin's child that writes the batches, once it is another than the last one."""
+    async with asyncio.timeout(20):
+        while (pid := _writing_process(admin_pid)) is None or pid == before:
+            await CLOCK.wait(0.02)
+    os.kill(pid, signal.SIGKILL)
+    return pid
+
+
+@pytest.mark.process
+@pytest.mark.timeout(60 + 12 * WRITER_KILLS)
+async def test_the_process_that_writes_may_be_killed_at_any_moment(tmp_path: Path) -> None:
+    seed = secrets.randbelow(2**32)
+    source = random.Random(seed)
+    scene = await new_scene(tmp_path)
+    async with running_jobs(scene, "writing process killed", WRITER_KILLS) as admin_pid:
+        killed = None
+        for _ in range(WRITER_KILLS):
+            await CLOCK.wait(source.uniform(0, 2))
+            killed = await kill_writing_process(admin_pid, killed)
+            await _claimed(scene)

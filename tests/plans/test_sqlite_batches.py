@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Engine
 
 from jobwheel.admin.store import schema
 from jobwheel.admin.store.dialects import sqlite
-from jobwheel.admin.store.sqlite_database import open_engine
+from jobwheel.admin.store.sqlite_connections import open_engine
 
 HOT_STATEMENTS = [
     "_OWN_PENDING",

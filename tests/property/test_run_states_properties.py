@@ -14,7 +14,7 @@ from jobwheel.admin.domain.run import LEAVES, Outcome, Phase, outcome_of_result
 from jobwheel.admin.domain.writes import Accepted, RunWrite, Settlement, Unconfirmed, Unsent
 from jobwheel.admin.store import nodes, run_log, runs, schema
 from jobwheel.admin.store.run_log import CheckLater
-from jobwheel.admin.store.sqlite_database import open_engine
+from jobwheel.admin.store.sqlite_connections import open_engine
 from jobwheel.admin.store.tables import job_log
 from jobwheel.admin.store.zone import InstallationZone
 from tests.support.store import NOW_MS, ZONE, new_run, take_off

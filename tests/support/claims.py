@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from jobwheel.admin.domain.ids import JobId, NodeId
 from jobwheel.admin.domain.run import PendingRun
-from jobwheel.admin.engine.claimer import Claimer, ClaimLimits
+from jobwheel.admin.engine.claim import ClaimLimits
+from jobwheel.admin.engine.claimer import Claimer
 from jobwheel.admin.store.events import list_job_events
 from tests.support.store import Store
 

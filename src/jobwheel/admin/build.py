@@ -48,7 +48,7 @@ class Admin:
     app: AsgiApp
 
 
-async def build_admin(settings: Settings, clock: Clock) -> Admin:
+async def build_admin(settings: Settings, clock: Clock, *, apart: bool = False) -> Admin:
     """Open the database, make or check its schema, and put the admin together.
 
     The caller starts and stops `workers`, and stops the database at the very end. If this raises, nothing is left open.
@@ -59,6 +59,7 @@ async def build_admin(settings: Settings, clock: Clock) -> Admin:
     database = open_database(
         settings.database_url,
         clock,
+        apart=apart,
         connections=settings.database_connections,
         timeout_s=settings.database_timeout_s,
     )

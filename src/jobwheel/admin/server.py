@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import signal
 import socket
 from collections.abc import Callable, Iterator
@@ -63,7 +64,7 @@ class AdminServer:
         # Bound first: whoever starts a second admin by mistake learns it before the database is touched.
         listener = _listen(settings)
         with contextlib.closing(listener), _stopping_on_signals(self.request_stop):
-            admin = await build_admin(settings, self._clock)
+            admin = await build_admin(settings, self._clock, apart=True)
             try:
                 await self._serve(admin, listener)
             finally:
@@ -80,6 +81,10 @@ class AdminServer:
         try:
             self._tell(admin, listener)
             log.info("admin.started", address=_address(settings, listener))
+            # What the program itself is made of stays: without it a full collection, which holds up all that is due,
+            # looks at what came since alone.
+            gc.collect()
+            gc.freeze()
             await self._stop.wait()
             log.info("admin.stopping")
         finally:

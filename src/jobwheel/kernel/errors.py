@@ -1,6 +1,6 @@
 """The base of every error of ours."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class JobwheelError(Exception):
@@ -16,3 +16,11 @@ class JobwheelError(Exception):
         super().__init__(message)
         self.message = message
         self.field = field
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # An exception is made again from its message, which is not what subclasses are made from.
+        return _made_again, (type(self), self.args), self.__dict__
+
+
+def _made_again(kind: type[JobwheelError], args: tuple[object, ...]) -> JobwheelError:
+    return kind.__new__(kind, *args)

@@ -10,7 +10,8 @@ from jobwheel.admin.domain.job import PauseWindow
 from jobwheel.admin.domain.policies import AWAITING_SETTLEMENT_MS
 from jobwheel.admin.domain.run import Outcome, PendingRun
 from jobwheel.admin.domain.writes import Settlement
-from jobwheel.admin.engine.claimer import Claimer, ClaimLimits
+from jobwheel.admin.engine.claim import ClaimLimits
+from jobwheel.admin.engine.claimer import Claimer
 from jobwheel.admin.store import claims, pause_windows
 from jobwheel.admin.store.events import list_job_events
 from jobwheel.admin.store.tables import pause_window

@@ -13,7 +13,8 @@ from jobwheel.admin.domain.ids import JobId, NodeId, RunId
 from jobwheel.admin.domain.policies import AWAITING_SETTLEMENT_MS
 from jobwheel.admin.domain.run import Outcome, PendingRun, Phase
 from jobwheel.admin.domain.writes import Accepted, Applied, RunWrite, Settlement, Unconfirmed
-from jobwheel.admin.engine.claimer import Claimer, ClaimLimits
+from jobwheel.admin.engine.claim import ClaimLimits
+from jobwheel.admin.engine.claimer import Claimer
 from jobwheel.admin.store import Connection, claims, registry, run_log, runs
 from jobwheel.admin.store import take_off as take_offs
 from jobwheel.admin.store.database import Database, open_database

@@ -145,7 +145,7 @@ class Dispatcher:
         left = {flight.run.id: flight.candidates[0].address for flight, _ in onward}
         moves = [(flight.take_off(flight.candidates[0]), left[flight.run.id]) for flight in moved]
         try:
-            matched = await self._context.database.write(run_log.redirect, self._context.node.id, moves)
+            matched = await self._context.database.write_batch(run_log.redirect, self._context.node.id, moves)
         except Exception as error:  # noqa: BLE001 - nothing of them was written anywhere: they can wait
             log.warning("dispatcher.redirect_failed", runs=len(moved), error=repr(error))
             await self._take_back([flight.run.id for flight in moved])

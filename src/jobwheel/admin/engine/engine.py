@@ -6,7 +6,8 @@ from typing import ClassVar
 from jobwheel.admin.domain.ids import NodeId
 from jobwheel.admin.domain.run import PendingRun
 from jobwheel.admin.engine.addresses import AddressBook
-from jobwheel.admin.engine.claimer import Claimer, ClaimLimits, claimed_ahead_s
+from jobwheel.admin.engine.claim import ClaimLimits
+from jobwheel.admin.engine.claimer import Claimer, claimed_ahead_s
 from jobwheel.admin.engine.context import EngineContext
 from jobwheel.admin.engine.dispatcher import Dispatcher
 from jobwheel.admin.engine.executor_client import ExecutorClient

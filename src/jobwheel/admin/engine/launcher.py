@@ -163,7 +163,9 @@ class Launcher(Service):
             taken = TakenOff(set())
             if leaving:
                 told = departures.batch()
-                taken = await context.database.write(take_off, context.zone, context.node.id, self.clock.now(), told)
+                taken = await context.database.write_batch(
+                    take_off, context.zone, context.node.id, self.clock.now(), told
+                )
         except UnknownCommitError:
             await self._undo(departures)
             raise

@@ -97,7 +97,7 @@ class RunLogWriter(Service):
     async def _flush(self, entries: Sequence[_Entry]) -> None:
         context = self._context
         writes = [entry.write for entry in entries]
-        applied = await context.database.write(run_log.apply, context.zone, context.node.id, writes)
+        applied = await context.database.write_batch(run_log.apply, context.zone, context.node.id, writes)
         for entry in entries:
             if entry.receipt is not None:
                 entry.receipt.note()

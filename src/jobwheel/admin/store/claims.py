@@ -53,13 +53,13 @@ def wait_for_schedule(connection: Connection) -> None:
 
 def due_jobs(connection: Connection, horizon_ms: int, most: int) -> Sequence[DueJob]:
     """Running jobs whose next time is at or before the horizon, the earliest first."""
-    rows = connection.execute(_DUE, {"horizon_ms": horizon_ms, "most": most}).all()
+    rows = statements(connection).all_rows(connection, _DUE, {"horizon_ms": horizon_ms, "most": most})
     if not rows:
         return []
     # Read after the job rows, so that what an edit has changed in both fits together. A window that ended before the
     # earliest next time holds nothing back any more.
-    windows = read_windows(connection, [row.id for row in rows], rows[0].trigger_next_time)
-    return [DueJob(*row, pause_windows=windows.get(row.id, ())) for row in rows]
+    windows = read_windows(connection, [row[0] for row in rows], rows[0][8])
+    return [DueJob(*row, windows.get(row[0], ())) for row in rows]  # type: ignore[call-arg]
 
 
 def move_on(connection: Connection, moves: Sequence[tuple[JobId, int, int | None, int, bool]]) -> set[JobId]:

@@ -24,6 +24,7 @@ def open_database(
     clock: Clock,
     *,
     exclusive: bool = True,
+    apart: bool = False,
     connections: int = DEFAULT_CONNECTIONS,
     timeout_s: float = DEFAULT_TIMEOUT_S,
 ) -> Database:
@@ -33,6 +34,7 @@ def open_database(
         url: `sqlite:////file`, `postgresql://user:password@host/name`, `mysql://…` or `mariadb://…`.
         clock: the host's clocks.
         exclusive: no other admin may use an SQLite file meanwhile; servers are shared anyway.
+        apart: batches are written to an SQLite file by a process of its own, while this one sends.
         connections: the most that are held to a server.
         timeout_s: how long a server may take for a transaction before its connection is given up.
 
@@ -41,7 +43,7 @@ def open_database(
     """
     scheme = parsed_url(url).drivername
     if scheme == "sqlite":
-        return SqliteDatabase(url, clock, exclusive=exclusive)
+        return SqliteDatabase(url, clock, exclusive=exclusive, apart=apart)
     if scheme in SERVER_KINDS:
         return ServerDatabase(SERVER_KINDS[scheme], url, clock, ServerLimits(connections, timeout_s))
     shown = parsed_url(url).render_as_string(hide_password=True)

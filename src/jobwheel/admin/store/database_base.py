@@ -62,6 +62,18 @@ class Database(Service, ABC):
             DatabaseAwayError, DatabaseSilentError, DatabaseUnusableError: it cannot be done at the moment; says why.
         """
 
+    async def write_batch(
+        self,
+        work: Callable[Concatenate[Connection, Arguments], Answer],
+        *args: Arguments.args,
+        **kwargs: Arguments.kwargs,
+    ) -> Answer:
+        """The same, for the batches of the hot path: they may be written by another process.
+
+        So `work` is a function of a module, found there by its name, and arguments and answer can be pickled.
+        """
+        return await self.write(work, *args, **kwargs)
+
     async def write_patiently(
         self,
         work: Callable[Concatenate[Connection, Arguments], Answer],

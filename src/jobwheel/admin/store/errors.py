@@ -28,13 +28,15 @@ class DatabaseUnusableError(JobwheelError):
 
 
 class DatabaseInUseError(JobwheelError):
-    """Another admin process has the SQLite file."""
+    """Another admin process has the SQLite file: `holder`, if it is known."""
 
     code: ClassVar[str] = "database_in_use"
 
-    def __init__(self, where: str, holder: str) -> None:
+    def __init__(self, where: str, holder: int | None) -> None:
+        self.holder = holder
+        process = "" if holder is None else f" (process {holder})"
         super().__init__(
-            f"the database {where} is in use by another admin{holder}; an SQLite database serves one admin at a time: "
+            f"the database {where} is in use by another admin{process}; an SQLite database serves one admin at a time: "
             "stop the other one, or give this one another JOBWHEEL_DATA_DIR"
         )
 

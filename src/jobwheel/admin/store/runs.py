@@ -1,16 +1,17 @@
 """Pending runs: written by their causes, read by the feeder, removed by stop, edit and delete."""
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, bindparam, delete, func, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, delete, func, select, update
 
 from jobwheel.admin.domain.ids import GroupId, JobId, NodeId, RunId
 from jobwheel.admin.domain.job import DispatchJob
 from jobwheel.admin.domain.policies import RouteStrategy
 from jobwheel.admin.domain.run import NewRun, PendingRun, Phase, Shard, TriggerType
-from jobwheel.admin.store.dialects import statements
+from jobwheel.admin.store.dialects import Statements, statements
 from jobwheel.admin.store.tables import job_info, job_log
 from jobwheel.admin.store.zone import InstallationZone
 
@@ -48,7 +49,6 @@ _DISPATCH_COLUMNS = (
     job_info.c.run_limit,
     job_info.c.run_limit_overflow,
 )
-_DISPATCH_JOBS = select(*_DISPATCH_COLUMNS).where(job_info.c.id.in_(bindparam("job_ids", expanding=True)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +172,16 @@ def release_pending(connection: Connection, node_id: NodeId) -> int:
 
 def load_dispatch_jobs(connection: Connection, job_ids: Sequence[JobId]) -> dict[JobId, DispatchJob]:
     """How runs of these jobs are sent, as it stands now; jobs that are gone are not in the answer."""
-    rows: Sequence[Sequence[Any]] = connection.execute(_DISPATCH_JOBS, {"job_ids": job_ids}).all()
+    hot = statements(connection)
+    # mypy takes no protocol for hashable.
+    query = _dispatch_jobs(hot)  # type: ignore[arg-type]
+    rows = hot.all_rows(connection, query, {"job_ids": list(job_ids)})
     return {JobId(row[0]): DispatchJob(*row) for row in rows}
+
+
+@functools.cache
+def _dispatch_jobs(hot: Statements) -> Select[Any]:
+    return select(*_DISPATCH_COLUMNS).where(hot.among(job_info.c.id, "job_ids"))
 
 
 def _pending(row: Row[*tuple[Any, ...]]) -> PendingRun:

@@ -9,35 +9,22 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
-from urllib.parse import quote
 
-from sqlalchemy import Connection, Engine, create_engine, event
-from sqlalchemy.dialects.sqlite.base import SQLiteCompiler
-from sqlalchemy.exc import DBAPIError, OperationalError
-from sqlalchemy.pool import StaticPool
-from sqlalchemy.sql.selectable import FromClause
+from sqlalchemy import Connection
+from sqlalchemy.exc import OperationalError
 
 from jobwheel.admin.store.database_base import Database, parsed_url
 from jobwheel.admin.store.errors import DatabaseInUseError, DatabaseUnusableError, DatabaseUrlError
-from jobwheel.admin.store.sqlite_writer import SqliteWriter, dbapi_connection
+from jobwheel.admin.store.sqlite_connections import Transactions, cause_of, open_engine, open_reader
+from jobwheel.admin.store.sqlite_process import SqliteProcess
+from jobwheel.admin.store.sqlite_writer import SqliteWriter
 from jobwheel.kernel.clock import Clock
 
 Arguments = ParamSpec("Arguments")
 Answer = TypeVar("Answer")
 
-_BUSY_TIMEOUT_MS = 5_000
 _READERS = 3
-# FULL: what is committed survives a power cut. The cache holds the pages that a busy hour touches; a checkpoint only
-# each 16 MiB of log, since each one writes and syncs the same pages again.
-_WRITER_PRAGMAS = (
-    "journal_mode=WAL",
-    "synchronous=FULL",
-    "foreign_keys=ON",
-    "temp_store=MEMORY",
-    "cache_size=-16384",
-    "wal_autocheckpoint=4096",
-)
-_CONFLICT_TRIES = 5
+_HEIR_WAIT_S = 5.0
 _OLDEST_LIBRARY = (3, 35, 0)
 
 
@@ -45,12 +32,15 @@ class SqliteDatabase(Database):
     """A database in one file: one writer thread, a whole transaction per hop, and a few query-only readers.
 
     While it is started no other admin process can use the file; tools of the command line can (`exclusive=False`).
+    With `apart` batches are written by a process of its own, which is the only one that writes while it does.
     """
 
-    def __init__(self, url: str, clock: Clock, *, exclusive: bool = True) -> None:
+    def __init__(self, url: str, clock: Clock, *, exclusive: bool = True, apart: bool = False) -> None:
         super().__init__(clock)
         self.path = sqlite_path(url)
         self._exclusive = exclusive
+        self._has_process = apart
+        self._apart: SqliteProcess | None = None
         self._lock_file: int | None = None
         self._writer = SqliteWriter(lambda: Transactions(open_engine(self.path)))
         self._readers: ThreadPoolExecutor | None = None
@@ -69,9 +59,28 @@ class SqliteDatabase(Database):
     def is_for_one_node(self) -> bool:
         return self._exclusive
 
+    @property
+    def writing_process(self) -> int | None:
+        """The process that writes the batches, if it is not this one."""
+        return None if self._apart is None else self._apart.pid
+
     def now_ms(self) -> int:
         """The monotonic clock, set to the host's wall clock when the database was made."""
         return int(self._clock_origin_ms + self.clock.monotonic() * 1000)
+
+    async def write_batch(
+        self,
+        work: Callable[Concatenate[Connection, Arguments], Answer],
+        *args: Arguments.args,
+        **kwargs: Arguments.kwargs,
+    ) -> Answer:
+        if self._apart is None:
+            return await self.write(work, *args, **kwargs)
+        try:
+            answer: Answer = await self._apart.run(work, *args, **kwargs)
+        except (OperationalError, sqlite3.OperationalError) as error:
+            raise DatabaseUnusableError(str(self.path), cause_of(error)) from error
+        return answer
 
     async def write(
         self,
@@ -79,10 +88,16 @@ class SqliteDatabase(Database):
         *args: Arguments.args,
         **kwargs: Arguments.kwargs,
     ) -> Answer:
+        def transaction(connection: Connection) -> Answer:
+            return work(connection, *args, **kwargs)
+
         try:
-            answer: Answer = await self._writer.run(lambda connection: work(connection, *args, **kwargs))
+            if self._apart is None:
+                answer: Answer = await self._writer.run(transaction)
+            else:
+                answer = await self._apart.without(lambda: self._writer.run(transaction))
         except (OperationalError, sqlite3.OperationalError) as error:
-            raise DatabaseUnusableError(str(self.path), _cause(error)) from error
+            raise DatabaseUnusableError(str(self.path), cause_of(error)) from error
         return answer
 
     async def read(
@@ -103,7 +118,7 @@ class SqliteDatabase(Database):
         try:
             return await asyncio.get_running_loop().run_in_executor(self._readers, transaction)
         except (OperationalError, sqlite3.OperationalError) as error:
-            raise DatabaseUnusableError(str(self.path), _cause(error)) from error
+            raise DatabaseUnusableError(str(self.path), cause_of(error)) from error
 
     async def on_start(self) -> None:
         found = sqlite3.sqlite_version_info
@@ -112,15 +127,32 @@ class SqliteDatabase(Database):
             reason = f"this Python's SQLite library is {library}, and {oldest} is the oldest that will do"
             raise DatabaseUnusableError(str(self.path), f"{reason}: use a newer Python, or a database server")
         if self._exclusive:
-            self._lock_file = _lock(self.path)
+            self._lock_file = await self._take_lock()
         loop = asyncio.get_running_loop()
         await self._writer.start()
+        if self._has_process:
+            self._apart = SqliteProcess(self.path, self._lock_file)
+            await self._apart.start()
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="jobwheel-reader")
         for _ in range(_READERS):
             engine = await loop.run_in_executor(self._readers, open_reader, self.path)
             self._reading.put(Transactions(engine))
 
+    async def _take_lock(self) -> int:
+        """Take the lock; of an admin that was killed the writing process may hold it for a moment longer."""
+        until_s = self.clock.monotonic() + _HEIR_WAIT_S
+        while True:
+            try:
+                return _lock(self.path)
+            except DatabaseInUseError as error:
+                if error.holder is None or _lives(error.holder) or self.clock.monotonic() >= until_s:
+                    raise
+            await self.clock.wait(0.02)
+
     async def on_stop(self) -> None:
+        if self._apart is not None:
+            await self._apart.stop()
+            self._apart = None
         # The writer closes last: then its close puts the write-ahead log into the file, which a reader's cannot.
         if self._readers is not None:
             self._readers.shutdown(wait=True)
@@ -147,118 +179,6 @@ def sqlite_path(url: str) -> Path:
     return Path(parsed.database).absolute()
 
 
-class _Compiler(SQLiteCompiler):
-    """Writes what is said of an index; SQLAlchemy leaves it out for SQLite."""
-
-    def get_from_hint_text(self, table: FromClause, text: str | None) -> str | None:  # noqa: ARG002 - the base's
-        return text
-
-
-def open_engine(path: Path) -> Engine:
-    """An engine with the one connection that writes. Each transaction takes the write lock when it begins.
-
-    Raises:
-        DatabaseUnusableError: the file cannot be opened or written; says why.
-    """
-    engine = _engine(path, "rwc")
-
-    @event.listens_for(engine, "connect")
-    def configure(connection: sqlite3.Connection, _: object) -> None:
-        for pragma in _WRITER_PRAGMAS:
-            connection.execute(f"PRAGMA {pragma}")
-
-    @event.listens_for(engine, "begin")
-    def begin(connection: Connection) -> None:
-        # The default mode lets two writers read the same row first and both change it.
-        dbapi_connection(connection).execute("BEGIN IMMEDIATE")
-
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with engine.begin() as connection:
-            # A file that can only be read lets a transaction begin, and refuses the first write.
-            version = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
-            connection.exec_driver_sql(f"PRAGMA user_version = {version}")
-    except (OSError, DBAPIError) as error:
-        engine.dispose()
-        raise DatabaseUnusableError(str(path), _cause(error)) from error
-    path.chmod(0o600)
-    return engine
-
-
-def open_reader(path: Path) -> Engine:
-    """An engine with one connection that can read and nothing else."""
-    engine = _engine(path, "ro")
-
-    @event.listens_for(engine, "connect")
-    def configure(connection: sqlite3.Connection, _: object) -> None:
-        connection.execute("PRAGMA query_only=ON")
-
-    @event.listens_for(engine, "begin")
-    def begin(connection: Connection) -> None:
-        dbapi_connection(connection).execute("BEGIN")
-
-    return engine
-
-
-def _engine(path: Path, mode: str) -> Engine:
-    """An engine with one connection. The path goes past SQLAlchemy's URLs, which would read a `?` or `%` in it."""
-
-    def connect() -> sqlite3.Connection:
-        return sqlite3.connect(
-            f"file:{quote(str(path))}?mode={mode}",
-            uri=True,
-            check_same_thread=False,
-            isolation_level=None,
-            timeout=_BUSY_TIMEOUT_MS / 1000,
-        )
-
-    engine = create_engine("sqlite://", creator=connect, poolclass=StaticPool)
-    engine.dialect.statement_compiler = _Compiler
-    return engine
-
-
-class Transactions:
-    """An engine's one connection, and the transactions on it: one after the other, whichever thread comes.
-
-    It is kept from one transaction to the next: to take it out of the pool and to put it back costs more than a small
-    transaction does.
-    """
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._connection = engine.connect()
-
-    def run(self, work: Callable[[Connection], Answer]) -> Answer:
-        """Run `work` in a transaction, again if another process (a tool, a backup) was in the way for long."""
-        for _ in range(_CONFLICT_TRIES - 1):
-            try:
-                return self._run_once(work)
-            except (OperationalError, sqlite3.OperationalError) as error:
-                if not _is_busy(error):
-                    raise
-        return self._run_once(work)
-
-    def close(self) -> None:
-        """Close the database."""
-        self._connection.close()
-        self._engine.dispose()
-
-    def _run_once(self, work: Callable[[Connection], Answer]) -> Answer:
-        try:
-            with self._connection.begin():
-                return work(self._connection)
-        except BaseException:
-            # In whatever state SQLAlchemy has it: the next one begins anew, and closing rolls the driver's back.
-            self._connection.close()
-            self._connection = self._engine.connect()
-            raise
-
-
-def _is_busy(error: OperationalError | sqlite3.OperationalError) -> bool:
-    code = getattr(getattr(error, "orig", error), "sqlite_errorcode", None)
-    return code is not None and code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-
-
 def _lock(path: Path) -> int:
     """Take the lock that proves that no other admin runs on this file. It goes with the process, however it ends."""
     lock_path = path.with_name(path.name + ".lock")
@@ -266,21 +186,24 @@ def _lock(path: Path) -> int:
         lock_path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle = os.open(lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise DatabaseUnusableError(str(path), _cause(error)) from error
+        raise DatabaseUnusableError(str(path), cause_of(error)) from error
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
-        holder = os.read(handle, 32).decode(errors="replace").strip()
+        holder = os.read(handle, 32).strip()
         os.close(handle)
-        raise DatabaseInUseError(str(path), f" (process {holder})" if holder else "") from error
+        raise DatabaseInUseError(str(path), int(holder) if holder.isdigit() else None) from error
     os.ftruncate(handle, 0)
     os.write(handle, f"{os.getpid()}\n".encode())
     return handle
 
 
-def _cause(error: Exception) -> str:
-    if isinstance(error, DBAPIError):
-        return str(error.orig)
-    if isinstance(error, OSError) and error.strerror:
-        return f"{error.strerror} ({error.filename})"
-    return str(error)
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        # Another user's.
+        pass
+    return True

@@ -2,38 +2,25 @@
 
 import asyncio
 import queue
-import sqlite3
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from dataclasses import dataclass, field
+from typing import Any
 
 from sqlalchemy import Connection
 
+from jobwheel.admin.store.sqlite_commits import MOST_IN_ONE_COMMIT, Transactions, Work, commit
 from jobwheel.kernel.logging import get_logger
 
 log = get_logger(__name__)
 
-_MOST_IN_ONE_COMMIT = 32
-
 
 @dataclass(slots=True)
-class _Work:
-    """One transaction that somebody waits for."""
+class _Waiting(Work):
+    """Work whose end a task of a loop waits for."""
 
-    run: Callable[[Connection], Any]
-    done: asyncio.Future[Any]
-    loop: asyncio.AbstractEventLoop
-    answer: Any = None
-    error: BaseException | None = None
-
-
-class Transactions(Protocol):
-    """Runs functions on a connection, each in one transaction."""
-
-    def run(self, work: Callable[[Connection], None]) -> None: ...
-
-    def close(self) -> None: ...
+    done: "asyncio.Future[Any]" = field(kw_only=True)
+    loop: asyncio.AbstractEventLoop = field(kw_only=True)
 
 
 class SqliteWriter:
@@ -48,7 +35,7 @@ class SqliteWriter:
 
     def __init__(self, open_database: Callable[[], Transactions]) -> None:
         self._open_database = open_database
-        self._queue: queue.SimpleQueue[_Work | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
 
     async def start(self) -> None:
@@ -82,7 +69,7 @@ class SqliteWriter:
         assert self._thread is not None, "the database is not started"
         loop = asyncio.get_running_loop()
         done: asyncio.Future[Any] = loop.create_future()
-        self._queue.put(_Work(work, done, loop))
+        self._queue.put(_Waiting(work, done=done, loop=loop))
         return await done
 
     def _main(self, loop: asyncio.AbstractEventLoop, opened: "asyncio.Future[None]") -> None:
@@ -101,20 +88,16 @@ class SqliteWriter:
     def _next_commit(self, database: Transactions) -> bool:
         works, more = self._take()
         if works:
-            try:
-                database.run(lambda connection: _run_all(connection, works))
-            except Exception as error:  # noqa: BLE001 - whoever waits is told; the next commit may work
-                for work in works:
-                    work.error = work.error or error
+            commit(database, works)
             _report(works)
         return more
 
-    def _take(self) -> tuple[list[_Work], bool]:
-        works: list[_Work] = []
+    def _take(self) -> tuple[list[_Waiting], bool]:
+        works: list[_Waiting] = []
         work = self._queue.get()
         while work is not None:
             works.append(work)
-            if len(works) == _MOST_IN_ONE_COMMIT:
+            if len(works) == MOST_IN_ONE_COMMIT:
                 return works, True
             try:
                 work = self._queue.get_nowait()
@@ -123,30 +106,8 @@ class SqliteWriter:
         return works, False
 
 
-def _run_all(connection: Connection, works: Sequence[_Work]) -> None:
-    if len(works) == 1:
-        works[0].error = None
-        works[0].answer = works[0].run(connection)
-        return
-    execute = dbapi_connection(connection).execute
-    for work in works:
-        work.error = None
-        execute("SAVEPOINT shared")
-        try:
-            work.answer = work.run(connection)
-        except Exception as error:  # noqa: BLE001 - this one is undone and told; the others go on
-            work.error = error
-            execute("ROLLBACK TO shared")
-        execute("RELEASE shared")
-
-
-def dbapi_connection(connection: Connection) -> sqlite3.Connection:
-    """The driver's own connection: what begins and ends each transaction is not worth SQLAlchemy's way there."""
-    return cast("sqlite3.Connection", connection.connection.dbapi_connection)
-
-
-def _report(works: Sequence[_Work]) -> None:
-    by_loop: dict[asyncio.AbstractEventLoop, list[_Work]] = {}
+def _report(works: Sequence[_Waiting]) -> None:
+    by_loop: dict[asyncio.AbstractEventLoop, list[_Waiting]] = {}
     for work in works:
         by_loop.setdefault(work.loop, []).append(work)
     for loop, theirs in by_loop.items():
@@ -157,7 +118,7 @@ def _report(works: Sequence[_Work]) -> None:
             log.debug("database.nobody_waits", transactions=len(theirs))
 
 
-def _resolve_all(works: Sequence[_Work]) -> None:
+def _resolve_all(works: Sequence[_Waiting]) -> None:
     for work in works:
         _resolve(work.done, work.answer, work.error)
 

@@ -1,6 +1,8 @@
 """The installation's zone, in which the reference's DATETIME columns are kept."""
 
+import functools
 from datetime import UTC, datetime
+from typing import Any
 from zoneinfo import ZoneInfo
 
 _KEPT = 256
@@ -17,6 +19,10 @@ class InstallationZone:
         self._zone = ZoneInfo(name)
         # Runs are written in bursts of the same few seconds; a conversion costs more than the rest of a row.
         self._recent: dict[int, str] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # In another process it is made once, and remembers what it has converted.
+        return _known_zone, (self.name,)
 
     def to_wall(self, instant_ms: int) -> datetime:
         """Wall time without a zone and without a fraction of a second."""
@@ -35,3 +41,8 @@ class InstallationZone:
     def from_wall(self, wall: datetime) -> int:
         """Epoch milliseconds of a wall time that a Java admin wrote; of a repeated hour the first pass."""
         return int(wall.replace(tzinfo=self._zone).astimezone(UTC).timestamp() * 1000)
+
+
+@functools.cache
+def _known_zone(name: str) -> InstallationZone:
+    return InstallationZone(name)

@@ -7,6 +7,8 @@ from jobwheel.admin.store.dialects.mysql import MysqlStatements
 from jobwheel.admin.store.dialects.postgresql import PostgresqlStatements
 from jobwheel.admin.store.dialects.sqlite import SqliteStatements
 
+__all__ = ["Statements", "statements"]
+
 _STATEMENTS: dict[str, Statements] = {
     "sqlite": SqliteStatements(),
     "postgresql": PostgresqlStatements(),

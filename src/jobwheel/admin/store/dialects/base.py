@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
-from sqlalchemy import Connection, Select, Table
+from sqlalchemy import ColumnElement, Connection, Select, Table
 
 from jobwheel.admin.domain.ids import JobId, NodeId, RunId
 from jobwheel.admin.domain.run import NewRun
@@ -95,6 +95,16 @@ class Statements(Protocol):
 
     def by_index(self, query: Select[Any], table: Table, index: str) -> Select[Any]:
         """Have a query of one table go by an index, on a database that is known to choose a worse one."""
+        ...
+
+    def all_rows(
+        self, connection: Connection, query: Select[Any], parameters: Mapping[str, object]
+    ) -> Sequence[Sequence[Any]]:
+        """The rows of a query that is made once; what `among` names is given as a list."""
+        ...
+
+    def among(self, column: ColumnElement[int], name: str) -> ColumnElement[bool]:
+        """That a column has one of the values in the list that is the parameter `name`: one text for any number."""
         ...
 
     def upsert(

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Select, Table
+from sqlalchemy import ColumnElement, Connection, Select, Table, bindparam
 from sqlalchemy.dialects.mysql import insert
 from sqlalchemy.exc import DBAPIError
 
@@ -231,6 +231,15 @@ class MysqlStatements:
 
     def by_index(self, query: Select[Any], table: Table, index: str) -> Select[Any]:
         return query.with_hint(table, f"FORCE INDEX ({index})", "mysql")
+
+    def all_rows(
+        self, connection: Connection, query: Select[Any], parameters: Mapping[str, object]
+    ) -> Sequence[Sequence[Any]]:
+        return connection.execute(query, parameters).all()
+
+    def among(self, column: ColumnElement[int], name: str) -> ColumnElement[bool]:
+        # The driver puts the values into the text anyway.
+        return column.in_(bindparam(name, expanding=True))
 
     def upsert(
         self, connection: Connection, table: Table, key: Mapping[str, object], values: Mapping[str, object]

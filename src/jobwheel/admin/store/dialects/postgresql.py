@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from sqlalchemy import Connection, Select, Table
+from sqlalchemy import ARRAY, ColumnElement, Connection, Integer, Select, Table, any_, bindparam
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import DBAPIError
 
@@ -238,6 +238,14 @@ class PostgresqlStatements:
     def by_index(self, query: Select[Any], table: Table, index: str) -> Select[Any]:  # noqa: ARG002 - the protocol's
         # Its statistics know better.
         return query
+
+    def all_rows(
+        self, connection: Connection, query: Select[Any], parameters: Mapping[str, object]
+    ) -> Sequence[Sequence[Any]]:
+        return connection.execute(query, parameters).all()
+
+    def among(self, column: ColumnElement[int], name: str) -> ColumnElement[bool]:
+        return column == any_(bindparam(name, type_=ARRAY(Integer)))
 
     def upsert(
         self, connection: Connection, table: Table, key: Mapping[str, object], values: Mapping[str, object]

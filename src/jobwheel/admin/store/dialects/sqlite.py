@@ -6,13 +6,11 @@ has the write lock since it began, so what a SELECT finds is what the UPDATE aft
 keeps the planner from an index on it: each row is looked up by its id.
 """
 
-import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any
 
-import msgspec
-from sqlalchemy import Connection, Select, Table
+from sqlalchemy import ColumnElement, Connection, Select, Table, text
 from sqlalchemy.dialects.sqlite import insert
 
 from jobwheel.admin.domain.ids import JobId, NodeId, RunId
@@ -20,6 +18,7 @@ from jobwheel.admin.domain.policies import AWAITING_SETTLEMENT_MS
 from jobwheel.admin.domain.run import NewRun
 from jobwheel.admin.domain.writes import Accepted, Ended, Settlement, TakeOff, Unconfirmed, Unsent
 from jobwheel.admin.store.dialects.base import PRIMARY_KEY, rounds, run_row, settle_row
+from jobwheel.admin.store.dialects.sqlite_rows import all_rows, as_json, cursor_of, found_by
 from jobwheel.admin.store.tables import SCHEDULE_LOCK
 from jobwheel.admin.store.zone import InstallationZone
 
@@ -162,42 +161,44 @@ class SqliteStatements:
     is_ddl_transactional = True
 
     def insert_runs(self, connection: Connection, zone: InstallationZone, runs: Sequence[NewRun]) -> list[RunId]:
-        cursor = _cursor(connection)
+        cursor = cursor_of(connection)
         row = cursor.execute("SELECT seq FROM sqlite_sequence WHERE name = 'xxl_job_log'").fetchone()
         # The transaction holds the write lock, so the ids that follow the sequence are free.
         first = (row[0] if row else 0) + 1
-        cursor.execute(_INSERT_RUNS, (first, _json([run_row(zone, run) for run in runs])))
+        cursor.execute(_INSERT_RUNS, (first, as_json([run_row(zone, run) for run in runs])))
         return [RunId(run_id) for run_id in range(first, first + len(runs))]
 
     def own_due(
         self, connection: Connection, node_id: NodeId, due_before_ms: int, most: int, without_jobs: Sequence[JobId]
     ) -> list[RunId]:
-        cursor = _cursor(connection)
+        cursor = cursor_of(connection)
         if without_jobs:
-            ids: list[RunId] = _found(cursor, _OWN_DUE_OF_OTHERS, (node_id, due_before_ms, _json(without_jobs), most))
+            ids: list[RunId] = found_by(
+                cursor, _OWN_DUE_OF_OTHERS, (node_id, due_before_ms, as_json(without_jobs), most)
+            )
         else:
-            ids = _found(cursor, _OWN_DUE, (node_id, due_before_ms, most))
+            ids = found_by(cursor, _OWN_DUE, (node_id, due_before_ms, most))
         return ids
 
     def take_off(self, connection: Connection, node_id: NodeId, sent_ms: int, runs: Sequence[TakeOff]) -> set[RunId]:
-        cursor = _cursor(connection)
-        matched = _found(cursor, _OWN_PENDING, (_json([run.run_id for run in runs]), node_id))
+        cursor = cursor_of(connection)
+        matched = found_by(cursor, _OWN_PENDING, (as_json([run.run_id for run in runs]), node_id))
         rows = [(run.run_id, run.address, run.handler, run.route, run.instance_id) for run in runs]
-        cursor.execute(_TAKE_OFF, (sent_ms, _json(rows), node_id))
+        cursor.execute(_TAKE_OFF, (sent_ms, as_json(rows), node_id))
         return set(matched)
 
     def redirect(self, connection: Connection, node_id: NodeId, run: TakeOff, from_address: str) -> bool:
-        cursor = _cursor(connection)
+        cursor = cursor_of(connection)
         cursor.execute(_REDIRECT, (run.address, run.instance_id, run.run_id, node_id, from_address))
         return cursor.rowcount == 1
 
     def accept(self, connection: Connection, node_id: NodeId, writes: Iterable[Accepted]) -> None:
         for once in rounds(writes):
             rows = [(write.run_id, write.message, write.accepted_ms, write.instance_id) for write in once]
-            _cursor(connection).execute(_ACCEPTED, (_json(rows), node_id))
+            cursor_of(connection).execute(_ACCEPTED, (as_json(rows), node_id))
 
     def end_unsent(self, connection: Connection, node_id: NodeId, writes: Iterable[Unsent]) -> list[Ended]:
-        cursor = _cursor(connection)
+        cursor = cursor_of(connection)
         ended = []
         for write in writes:
             row = (write.message, write.code, write.outcome, write.ended_ms, write.run_id, node_id)
@@ -206,30 +207,30 @@ class SqliteStatements:
         return ended
 
     def mark_unconfirmed(self, connection: Connection, node_id: NodeId, writes: Iterable[Unconfirmed]) -> None:
-        _cursor(connection).executemany(
+        cursor_of(connection).executemany(
             _UNCONFIRMED,
             [(write.message, write.since_ms, write.check_ms, write.run_id, node_id) for write in writes],
         )
 
     def settle(self, connection: Connection, zone: InstallationZone, writes: Iterable[Settlement]) -> list[Ended]:
-        cursor = _cursor(connection)
+        cursor = cursor_of(connection)
         ended = []
         for once in rounds(writes):
-            rows = _json([settle_row(zone, write) for write in once])
-            matched = _found(cursor, _SETTLED, (rows,))
+            rows = as_json([settle_row(zone, write) for write in once])
+            matched = found_by(cursor, _SETTLED, (rows,))
             cursor.execute(_SETTLE, (rows,))
             ended += [_ended(once[at], job_id) for at, job_id in matched]
         return ended
 
     def move_on(self, connection: Connection, moves: Sequence[tuple[JobId, int, int | None, int, bool]]) -> set[JobId]:
-        cursor = _cursor(connection)
-        rows = _json(moves)
-        matched = _found(cursor, _STILL_DUE, (rows,))
+        cursor = cursor_of(connection)
+        rows = as_json(moves)
+        matched = found_by(cursor, _STILL_DUE, (rows,))
         cursor.execute(_MOVE_ON, (rows,))
         return set(matched)
 
     def reschedule_fix_delay(self, connection: Connection, ends: Mapping[JobId, int]) -> bool:
-        cursor = _cursor(connection)
+        cursor = cursor_of(connection)
         changed = 0
         for job_id, ended_ms in sorted(ends.items()):
             cursor.execute(_RESCHEDULE_FIX_DELAY, (ended_ms, job_id, AWAITING_SETTLEMENT_MS))
@@ -252,6 +253,14 @@ class SqliteStatements:
         hint = "NOT INDEXED" if index == PRIMARY_KEY else f"INDEXED BY {index}"
         return query.with_hint(table, hint, "sqlite")
 
+    def all_rows(
+        self, connection: Connection, query: Select[Any], parameters: Mapping[str, object]
+    ) -> Sequence[Sequence[Any]]:
+        return all_rows(connection, query, parameters)
+
+    def among(self, column: ColumnElement[int], name: str) -> ColumnElement[bool]:
+        return column.in_(text(f"SELECT value FROM json_each(:{name})"))  # noqa: S608 - the name is the program's
+
     def upsert(
         self, connection: Connection, table: Table, key: Mapping[str, object], values: Mapping[str, object]
     ) -> None:
@@ -261,16 +270,3 @@ class SqliteStatements:
 
 def _ended(write: Settlement, job_id: int) -> Ended:
     return Ended(write.run_id, JobId(job_id), write.outcome, write.ended_ms)
-
-
-def _cursor(connection: Connection) -> sqlite3.Cursor:
-    return cast("sqlite3.Cursor", connection.connection.cursor())
-
-
-def _json(rows: object) -> str:
-    return msgspec.json.encode(rows).decode()
-
-
-def _found(cursor: sqlite3.Cursor, statement: str, parameters: tuple[Any, ...]) -> Any:
-    """The one JSON text that a statement gives."""
-    return msgspec.json.decode(cursor.execute(statement, parameters).fetchone()[0])

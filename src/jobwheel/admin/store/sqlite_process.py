@@ -1,0 +1,197 @@
+"""The admin's side of the process that writes its SQLite database's batches."""
+
+import asyncio
+import itertools
+import os
+import socket
+import sys
+from collections import deque
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, Final, TypeVar, cast
+
+from jobwheel.admin.store.errors import UnknownCommitError
+from jobwheel.admin.store.sqlite_frames import Answered, Command, Frames, encode_order
+from jobwheel.kernel.logging import get_logger
+
+log = get_logger(__name__)
+
+Answer = TypeVar("Answer")
+
+_END_WAIT_S: Final = 10.0
+_MOST_TOGETHER: Final = 32
+
+
+class SqliteProcess:
+    """Has transactions written by a process of its own, in the order in which they come.
+
+    It is started with the first transaction, and again if it has died: what it was given then has an unknown end.
+
+    Args:
+        path: the database.
+        kept_open: a descriptor that the process keeps open as long as it lives: the file lock that shuts others out.
+    """
+
+    def __init__(self, path: Path, kept_open: int | None) -> None:
+        self._path = path
+        self._kept_open = kept_open
+        self._numbers = itertools.count(1)
+        self._starting = asyncio.Lock()
+        self._process: asyncio.subprocess.Process | None = None
+        self._channel: _Channel | None = None
+        self._others: deque[tuple[Callable[[], Awaitable[Any]], asyncio.Future[Any]]] = deque()
+        self._holding: asyncio.Task[None] | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """The process, if there is one."""
+        return None if self._process is None else self._process.pid
+
+    async def start(self) -> None:
+        """Start the process, if it is not there. It opens the database while others already do something else."""
+        async with self._starting:
+            if self._channel is None or self._channel.is_closed:
+                await self._stop_process()
+                await self._start_process()
+
+    async def stop(self) -> None:
+        """Let it finish what it was given, and end it."""
+        if self._channel is not None:
+            self._channel.close()
+            self._channel = None
+        await self._stop_process()
+
+    async def run(self, work: Callable[..., Any], *args: Any) -> Any:
+        """Run a function of a module in a transaction there; return its answer once it is committed.
+
+        Raises:
+            UnknownCommitError: the process died meanwhile.
+            Exception: what the function raised; it has changed nothing.
+        """
+        channel = await self._open_channel()
+        return await channel.ask(next(self._numbers), Command.RUN, (work, args))
+
+    async def without(self, write: Callable[[], Awaitable[Answer]]) -> Answer:
+        """Let somebody else write: meanwhile the process begins nothing. Those who come at once share the time."""
+        done: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._others.append((write, done))
+        if self._holding is None:
+            self._holding = asyncio.create_task(self._let_others_write())
+        return await done
+
+    async def _let_others_write(self) -> None:
+        try:
+            while self._others:
+                together = [self._others.popleft() for _ in range(min(len(self._others), _MOST_TOGETHER))]
+                held = await self._begin_hold()
+                await asyncio.gather(*(_settle(write, done) for write, done in together))
+                if held is not None:
+                    held.tell(next(self._numbers), Command.RELEASE)
+        finally:
+            self._holding = None
+
+    async def _begin_hold(self) -> "_Channel | None":
+        """The process that begins nothing until it is released; None if there is none that could."""
+        channel = self._channel
+        if channel is None or channel.is_closed:
+            return None
+        try:
+            await channel.ask(next(self._numbers), Command.HOLD)
+        except UnknownCommitError:
+            return None
+        return channel
+
+    async def _open_channel(self) -> "_Channel":
+        if self._channel is None or self._channel.is_closed:
+            await self.start()
+        assert self._channel is not None
+        return self._channel
+
+    async def _start_process(self) -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            kept = [theirs.fileno()] + ([] if self._kept_open is None else [self._kept_open])
+            arguments = [str(theirs.fileno()), str(os.getpid()), str(self._path)]
+            # -P: what lies in the current directory is not ours to import.
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                *("-P", "-m", "jobwheel.admin.store.sqlite_worker", *arguments),
+                pass_fds=kept,
+                stdin=asyncio.subprocess.DEVNULL,
+            )
+        loop = asyncio.get_running_loop()
+        _, channel = await loop.create_connection(lambda: _Channel(str(self._path)), sock=ours)
+        self._channel = channel
+
+    async def _stop_process(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        try:
+            async with asyncio.timeout(_END_WAIT_S):
+                await process.wait()
+        except TimeoutError:
+            log.warning("database.process_hangs", pid=process.pid, waited_s=_END_WAIT_S)
+            process.kill()
+            await process.wait()
+        if process.returncode:
+            log.error("database.process_ended", pid=process.pid, status=process.returncode)
+
+
+class _Channel(asyncio.Protocol):
+    """The socket to one start of the process, and who waits for its answers."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self._frames = Frames()
+        self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self.is_closed = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        for answered in self._frames.answers(data):
+            self._resolve(answered)
+
+    def connection_lost(self, _: Exception | None) -> None:
+        self.is_closed = True
+        waiting, self._waiting = self._waiting, {}
+        for done in waiting.values():
+            if not done.done():
+                done.set_exception(UnknownCommitError(self._where))
+
+    async def ask(
+        self, number: int, command: Command, work: tuple[Callable[..., Any], tuple[Any, ...]] | None = None
+    ) -> Any:
+        frame = encode_order(command, number, work)
+        done = self._waiting[number] = asyncio.get_running_loop().create_future()
+        self._transport.write(frame)
+        return await done
+
+    def tell(self, number: int, command: Command) -> None:
+        self._transport.write(encode_order(command, number))
+
+    def close(self) -> None:
+        """Say that nothing more comes; what is under way is finished there, and nobody waits for it any more."""
+        self._transport.close()
+
+    def _resolve(self, answered: Answered) -> None:
+        done = self._waiting.pop(answered.number)
+        if done.done():
+            return
+        if answered.error is None:
+            done.set_result(answered.answer)
+        else:
+            done.set_exception(answered.error)
+
+
+async def _settle(write: Callable[[], Awaitable[Any]], done: "asyncio.Future[Any]") -> None:
+    try:
+        answer = await write()
+    except BaseException as error:  # noqa: BLE001 - whoever waits is told
+        if not done.done():
+            done.set_exception(error)
+    else:
+        if not done.done():
+            done.set_result(answer)

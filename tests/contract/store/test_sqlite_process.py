@@ -1,0 +1,173 @@
+"""The process that writes an SQLite database's batches, beside the thread that writes the rest."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from jobwheel.admin.domain.event import EventKind, NewEvent
+from jobwheel.admin.domain.ids import JobId
+from jobwheel.admin.store import events, schema
+from jobwheel.admin.store.errors import DatabaseInUseError, DatabaseUnusableError, UnknownCommitError
+from jobwheel.admin.store.sqlite_database import SqliteDatabase
+from jobwheel.kernel.clock import SystemClock
+from tests.support.eventually import eventually
+from tests.support.store import sqlite_url
+
+JOB = JobId(7)
+
+_ADMIN = """
+import asyncio, sys
+from jobwheel.admin.store.events import insert_events
+from jobwheel.admin.store.sqlite_database import SqliteDatabase
+from jobwheel.kernel.clock import SystemClock
+
+async def main():
+    database = SqliteDatabase(sys.argv[1], SystemClock(), apart=True)
+    await database.start()
+    await database.write_batch(insert_events, [])
+    print(database.writing_process, flush=True)
+    await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+
+@pytest.fixture
+async def database(tmp_path: Path) -> AsyncIterator[SqliteDatabase]:
+    opened = SqliteDatabase(sqlite_url(tmp_path), SystemClock(), apart=True)
+    await opened.start()
+    await opened.write(schema.prepare, opened.where)
+    yield opened
+    await opened.stop()
+
+
+def _event(number: int) -> NewEvent:
+    return NewEvent(EventKind.JOB_STARTED, at_ms=number, job_id=JOB)
+
+
+async def _stored(database: SqliteDatabase) -> list[int]:
+    return sorted(each.at_ms for each in await database.read(events.list_job_events, JOB, None, 10_000))
+
+
+def _pid(database: SqliteDatabase) -> int:
+    assert database.writing_process is not None
+    return database.writing_process
+
+
+def _is_there(pid: int) -> bool:
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    # A zombie has ended, and nobody has asked how yet.
+    return "State:\tZ" not in status
+
+
+async def test_a_batch_is_written_by_the_process_and_is_there_when_it_is_answered(database: SqliteDatabase) -> None:
+    await database.write_batch(events.insert_events, [_event(1), _event(2)])
+    assert await _stored(database) == [1, 2]
+    assert _pid(database) != os.getpid()
+
+
+async def test_both_write_at_once_and_neither_is_refused_or_lost(database: SqliteDatabase) -> None:
+    batches = [database.write_batch(events.insert_events, [_event(number)]) for number in range(300)]
+    others = [database.write(events.insert_events, [_event(number)]) for number in range(300, 600)]
+    await asyncio.gather(*(each for pair in zip(batches, others, strict=True) for each in pair))
+    assert await _stored(database) == list(range(600))
+
+
+async def test_what_fails_is_undone_alone_and_says_what_was_wrong(database: SqliteDatabase) -> None:
+    bad = NewEvent(EventKind.JOB_STARTED, at_ms=2, job_id=JOB, details={"set": {1, 2}})
+    answers = await asyncio.gather(
+        database.write_batch(events.insert_events, [_event(1)]),
+        database.write_batch(events.insert_events, [_event(9), bad]),
+        database.write_batch(events.insert_events, [_event(3)]),
+        return_exceptions=True,
+    )
+    assert answers[0] is answers[2] is None
+    assert isinstance(answers[1], TypeError)
+    assert await _stored(database) == [1, 3]
+
+
+async def test_what_cannot_be_found_there_fails_alone(database: SqliteDatabase) -> None:
+    """As a function of the test's own module is: it is not on that process's path."""
+    with pytest.raises(ModuleNotFoundError):
+        await database.write_batch(_nothing)
+    await database.write_batch(events.insert_events, [_event(1)])
+    assert await _stored(database) == [1]
+
+
+def _nothing(_: object) -> None:
+    pass
+
+
+async def test_a_process_that_dies_leaves_an_unknown_commit_and_has_an_heir(database: SqliteDatabase) -> None:
+    await database.write_batch(events.insert_events, [_event(1)])
+    first = _pid(database)
+    os.kill(first, signal.SIGSTOP)
+    waiting = asyncio.ensure_future(database.write_batch(events.insert_events, [_event(2)]))
+    held_up = asyncio.ensure_future(database.write(events.insert_events, [_event(3)]))
+    await database.clock.wait(0)
+    os.kill(first, signal.SIGKILL)
+    with pytest.raises(UnknownCommitError):
+        await waiting
+    await held_up
+    await database.write_batch(events.insert_events, [_event(4)])
+    assert _pid(database) != first
+    assert [number for number in await _stored(database) if number != 2] == [1, 3, 4]
+
+
+async def test_signals_that_mean_the_admin_do_not_end_it(database: SqliteDatabase) -> None:
+    await database.write_batch(events.insert_events, [_event(1)])
+    first = _pid(database)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        os.kill(first, number)
+    await database.write_batch(events.insert_events, [_event(2)])
+    assert await _stored(database) == [1, 2]
+    assert _pid(database) == first
+
+
+async def test_it_ends_with_the_database(tmp_path: Path) -> None:
+    database = SqliteDatabase(sqlite_url(tmp_path), SystemClock(), apart=True)
+    await database.start()
+    pid = _pid(database)
+    await database.stop()
+    assert not _is_there(pid)
+    assert database.writing_process is None
+
+
+async def test_it_ends_with_an_admin_that_is_killed_and_the_file_is_free_again(tmp_path: Path) -> None:
+    url = sqlite_url(tmp_path)
+    admin = subprocess.Popen([sys.executable, "-c", _ADMIN, url], stdout=subprocess.PIPE, text=True)  # noqa: ASYNC220
+    assert admin.stdout is not None
+    with admin, admin.stdout:
+        pid = int(admin.stdout.readline())
+        with pytest.raises(DatabaseInUseError, match=f"process {admin.pid}"):
+            await SqliteDatabase(url, SystemClock()).start()
+        # Even if it cannot notice anything at that moment.
+        os.kill(pid, signal.SIGSTOP)
+        admin.kill()
+        admin.wait()
+    heir = SqliteDatabase(url, SystemClock(), apart=True)
+    await heir.start()
+    await heir.stop()
+    await eventually(lambda: not _is_there(pid))
+
+
+async def test_a_file_that_cannot_be_opened_any_more_is_said(database: SqliteDatabase) -> None:
+    await database.write_batch(events.insert_events, [_event(1)])
+    database.path.rename(database.path.with_name("elsewhere.db"))
+    database.path.mkdir()
+    pid = _pid(database)
+    os.kill(pid, signal.SIGKILL)
+    await eventually(lambda: not _is_there(pid))
+    with pytest.raises((DatabaseUnusableError, UnknownCommitError)):
+        await database.write_batch(events.insert_events, [_event(2)])
+    with pytest.raises(DatabaseUnusableError, match="unable to open"):
+        await database.write_batch(events.insert_events, [_event(2)])
