@@ -8,8 +8,7 @@ from jobwheel.admin.api.instants import from_text, to_text
 from jobwheel.admin.api.models import Body, Id, PageQuery, PatchBody, Query, one_of
 from jobwheel.admin.domain.event import Event
 from jobwheel.admin.domain.job import Job, PauseWindow
-from jobwheel.admin.domain.policies import GlueType, MisfireStrategy, RouteStrategy, RunLimitOverflow
-from jobwheel.admin.services.job_input import SUPPORTED_BLOCKS
+from jobwheel.admin.domain.policies import BlockStrategy, GlueType, MisfireStrategy, RouteStrategy, RunLimitOverflow
 from jobwheel.admin.services.job_plan import planned_next_ms
 from jobwheel.schedule import ScheduleType
 
@@ -35,6 +34,9 @@ class PauseWindowBody(Body):
 class JobFields(Body):
     """What may be said about a job. `time_zone` null = the installation's; `anchor_at` is for FIX_RATE alone.
 
+    A run ends after `timeout_s` seconds (0 = no limit). `block_strategy` says what its executor does with a run that
+    comes while the job runs there.
+
     The schedule plans from `valid_from` on and before `valid_until` (null = no bound), and not in `pause_windows`. At
     most `run_limit` runs are under way at once in the whole cluster (null = no limit); those over it WAIT for one to
     end, or are ended at once (DISCARD).
@@ -52,7 +54,7 @@ class JobFields(Body):
     route_strategy: Annotated[str, one_of(RouteStrategy)] = "FIRST"
     handler: str = ""
     parameter: str = ""
-    block_strategy: Annotated[str, one_of(SUPPORTED_BLOCKS)] = "SERIAL_EXECUTION"
+    block_strategy: Annotated[str, one_of(BlockStrategy)] = "SERIAL_EXECUTION"
     timeout_s: int = 0
     retry_count: int = 0
     glue_type: Annotated[str, one_of(GlueType)] = "BEAN"
