@@ -74,12 +74,17 @@ EXECUTOR_MEANINGS: Mapping[str, str] = {
     "queue_limit": "How many runs of a job may wait; more are refused.",
     "timeout_s": "How long an admin may take to answer.",
     "stop_deadline_s": "How long runs under way may take when it stops.",
+    "grace_s": "How long a run that is to end may take; then it is reported, and its job goes on without it.",
     "idle_s": "After how long without a run a job's thread ends.",
     "embedded_server": "Off: its HTTP API is mounted elsewhere (`Executor.asgi_app`), at `address`.",
     "enabled": "Off: starting it does nothing.",
     "tls_certificate": "Serve https with this certificate (PEM); needs `tls_key`.",
     "tls_key": "The key of `tls_certificate` (PEM).",
     "ca_file": "Whom https admins must be vouched for by (PEM). Not set: the system's authorities.",
+    "scripts_enabled": "Run scripts: whoever may edit jobs can then run anything as the executor's user.",
+    "http_job_hosts": "The hosts that `httpJobHandler` may call, with commas, each with or without a port.",
+    "command_job_programs": "The programs that `commandJobHandler` may run, with commas: names or absolute paths.",
+    "sample_handlers": "Register `demoJobHandler` and `shardingJobHandler`.",
 }
 # Settings that the dataclass keeps under another name than the one that people type.
 EXECUTOR_NAMES: Mapping[str, str] = {"admins": "admin", "access_tokens": "access_token"}

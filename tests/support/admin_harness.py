@@ -21,6 +21,7 @@ from jobwheel.admin.services.passwords import Passwords
 from jobwheel.admin.services.previews import Previews
 from jobwheel.admin.services.run_logs import RunLogs
 from jobwheel.admin.services.runs import Runs
+from jobwheel.admin.services.scripts import Scripts
 from jobwheel.admin.services.sign_in import SignIn
 from jobwheel.admin.services.triggers import Triggers
 from jobwheel.admin.settings import Settings
@@ -135,6 +136,7 @@ async def admin_harness(path: Path, metrics_token: Secret | None = None) -> Asyn
                 sign_in=SignIn(database, clock, passwords),
                 groups=Groups(database, clock, made.zone, AddressBook(database)),
                 jobs=jobs,
+                scripts=Scripts(database, clock, made.zone),
                 triggers=Triggers(database, clock, made.zone, scheduler),
                 previews=Previews(clock, made.zone, jobs),
                 runs=Runs(database),

@@ -22,6 +22,7 @@ from jobwheel.admin.services.registry import Registry
 from jobwheel.admin.services.results import Results
 from jobwheel.admin.services.run_logs import RunLogs
 from jobwheel.admin.services.runs import Runs
+from jobwheel.admin.services.scripts import Scripts
 from jobwheel.admin.services.sign_in import SignIn
 from jobwheel.admin.services.triggers import Triggers
 from jobwheel.admin.settings import Settings
@@ -88,6 +89,7 @@ def _assemble(
         sign_in=SignIn(database, clock, passwords),
         groups=Groups(database, clock, zone, engine.addresses),
         jobs=jobs,
+        scripts=Scripts(database, clock, zone),
         triggers=Triggers(database, clock, zone, engine),
         previews=Previews(clock, zone, jobs),
         runs=Runs(database),

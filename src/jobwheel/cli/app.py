@@ -85,6 +85,7 @@ def _commands() -> dict[tuple[str, ...], Callable[..., None]]:
         ("jobs", "run"): jobs_commands.run_job,
         ("jobs", "start"): jobs_commands.start_job,
         ("jobs", "stop"): jobs_commands.stop_job,
+        ("jobs", "script"): jobs_commands.job_script,
         ("runs", "list"): runs_commands.list_runs,
         ("runs", "log"): runs_commands.show_log,
         ("cron", "next"): cron_commands.cron_next,

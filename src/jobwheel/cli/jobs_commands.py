@@ -1,5 +1,6 @@
 """`jobwheel jobs …`."""
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -70,6 +71,46 @@ def start_job(job_id: JobId, url: UrlOption = None, as_json: JsonOption = False)
 def stop_job(job_id: JobId, url: UrlOption = None, as_json: JsonOption = False) -> None:
     """Stop a job's schedule; runs under way go on."""
     _tell_of(_change(job_id, url, "stop"), as_json)
+
+
+def job_script(
+    job_id: JobId,
+    url: UrlOption = None,
+    version: Annotated[
+        int | None, typer.Option("--version", min=1, show_default=False, help="An older one, by its id in the API.")
+    ] = None,
+    save: Annotated[
+        Path | None, typer.Option("--save", metavar="FILE", show_default=False, help="Save this file as the script.")
+    ] = None,
+    remark: Annotated[
+        str | None, typer.Option("--remark", "-m", show_default=False, help="With --save: what has changed.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print a job's script, or save it; what is saved applies from the next run."""
+    if (save is None) != (remark is None) or (save is not None and version is not None):
+        raise typer.BadParameter("--save and --remark go together, and not with --version")
+    path = f"/api/v1/jobs/{job_id}/script"
+    body = None if save is None else {"source": _source(save), "remark": remark}
+    with signed_in(url) as rest:
+        if body is not None:
+            script = rest.put(path, body)
+        else:
+            script = rest.get(path if version is None else f"{path}/versions/{version}")
+    if as_json:
+        print_json(script)
+    elif body is not None:
+        print(f"the script of job {job_id} is saved; it applies from the next run")
+    else:
+        # As it is, so that it can be written to a file.
+        print(script["source"], end="")
+
+
+def _source(file: Path) -> str:
+    try:
+        return file.read_bytes().decode()
+    except UnicodeDecodeError as error:
+        raise typer.BadParameter(f"{file} is not UTF-8: {error}") from error
 
 
 def _change(job_id: int, url: str | None, change: str) -> dict[str, Any]:

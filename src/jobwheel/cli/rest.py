@@ -65,6 +65,14 @@ class Rest:
         """
         return self._json(self._send("POST", path, json=dict(body or {})))
 
+    def put(self, path: str, body: Mapping[str, object]) -> Any:
+        """The JSON of a reply.
+
+        Raises:
+            JobwheelError: as for `get`.
+        """
+        return self._json(self._send("PUT", path, json=dict(body)))
+
     def delete(self, path: str) -> None:
         """Delete what is there.
 

@@ -1,6 +1,6 @@
 """The SDK that users embed: an executor registers with admins and runs the jobs they send."""
 
-from jobwheel.executor.context import JobContext
+from jobwheel.executor.context import JobContext, ParentRun
 from jobwheel.executor.errors import (
     BindError,
     HandlerError,
@@ -13,6 +13,7 @@ from jobwheel.executor.errors import (
 from jobwheel.executor.executor import Executor
 from jobwheel.executor.log_handler import JobLogHandler
 from jobwheel.executor.settings import ExecutorSettings
+from jobwheel.executor.thread_kill import RunKilled
 
 __all__ = [
     "BindError",
@@ -23,6 +24,8 @@ __all__ = [
     "JobLogHandler",
     "NotInJobError",
     "NotStartedError",
+    "ParentRun",
+    "RunKilled",
     "SettingError",
     "StorageError",
     "UnknownSettingError",

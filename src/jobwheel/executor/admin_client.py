@@ -15,6 +15,7 @@ from jobwheel.wire.messages import (
     Dialect,
     Envelope,
     Features,
+    Progress,
     RegistryRequest,
     Result,
 )
@@ -87,6 +88,10 @@ class AdminClient:
 
     async def _callback(self, admin: str, body: bytes) -> Envelope:
         return await self._post(admin, "api/callback", body)
+
+    async def progress(self, admin: str, progress: list[Progress]) -> Envelope:
+        """Tell how far runs are."""
+        return await self._post(admin, "api/progress", encode(progress))
 
     def _registry(self, address: str, features: Features | None) -> RegistryRequest:
         return RegistryRequest(

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from jobwheel.executor.background import ExecutorThread, SignalWait, before_exit
+from jobwheel.executor.built_in import register_built_in
 from jobwheel.executor.errors import HandlerError, NotStartedError
 from jobwheel.executor.handlers import HandlerFunction, HandlerTable
 from jobwheel.executor.runtime import ExecutorRuntime
@@ -25,7 +26,7 @@ log = get_logger(__name__)
 
 Function = TypeVar("Function", bound=HandlerFunction)
 
-_PATHS = ("/beat", "/idleBeat", "/run", "/trigger", BATCH_PATH, "/log")
+_PATHS = ("/beat", "/idleBeat", "/run", "/trigger", BATCH_PATH, "/kill", "/runStatus", "/log")
 
 
 class Executor:
@@ -47,8 +48,9 @@ class Executor:
         dialect: what the admins speak: A (XXL-JOB 2.2), B (2.3 to 3.4), C (3.5 and later); `auto`: learnt from each.
         config: a TOML file of settings by these names; not set: the one that `JOBWHEEL_EXECUTOR_CONFIG` names, if any.
         options: the rest of `ExecutorSettings`: `access_token_file`, `network`, `log_retention_days`, `log_limit_mb`,
-            `heartbeat_s`, `queue_limit`, `timeout_s`, `stop_deadline_s`, `idle_s`, `embedded_server`, `enabled`,
-            `tls_certificate`, `tls_key`, `ca_file`.
+            `heartbeat_s`, `queue_limit`, `timeout_s`, `stop_deadline_s`, `idle_s`, `grace_s`, `embedded_server`,
+            `enabled`, `tls_certificate`, `tls_key`, `ca_file`, `scripts_enabled`, `http_job_hosts`,
+            `command_job_programs`, `sample_handlers`.
 
     Raises:
         SettingError: a setting cannot work; names it and what is valid.
@@ -86,6 +88,7 @@ class Executor:
         self.settings: ExecutorSettings = resolve(arguments, os.environ)
         self._clock = clock or SystemClock()
         self._handlers = HandlerTable()
+        register_built_in(self._handlers, self.settings, self._clock)
         self._app = ExecutorApp(_PATHS)
         self._wsgi_app = ExecutorWsgiApp(self._app)
         self._change = threading.Lock()
@@ -193,7 +196,7 @@ class Executor:
         await asyncio.to_thread(self.start_in_background)
 
     async def stop(self) -> None:
-        """Stop gracefully; returns when all is over: `stop_deadline_s` at most, and a little for the last results."""
+        """Stop gracefully; returns when all is over, after `stop_deadline_s` at most or a moment more."""
         await asyncio.to_thread(self.stop_in_background)
 
     @contextlib.asynccontextmanager

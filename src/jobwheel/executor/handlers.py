@@ -12,7 +12,9 @@ import msgspec
 from jobwheel.executor.context import JobContext
 from jobwheel.executor.errors import HandlerError
 from jobwheel.executor.handler_loop import HandlerLoop
-from jobwheel.executor.invocation import Outcome
+from jobwheel.executor.handler_task import HandlerTask
+from jobwheel.executor.invocation import Outcome, Work
+from jobwheel.executor.thread_kill import KillableSection
 from jobwheel.wire.messages import SUCCESS
 
 HandlerFunction = Callable[[JobContext], Any] | Callable[[], Any]
@@ -34,28 +36,39 @@ class JobHandler:
         return HandlerCall(self, context, loop)
 
 
-@dataclass(frozen=True, slots=True)
 class HandlerCall:
-    """One call of a handler's function, in the worker's thread; an async one runs in the worker's event loop."""
+    """One call of a handler's function, in the worker's thread; an async one runs in the worker's event loop.
 
-    handler: JobHandler
-    context: JobContext
-    loop: HandlerLoop
+    To stop it tells the context, and cancels the task of an async handler a moment later. Killed, the task is
+    cancelled; if its loop does not react, or it goes on, `RunKilled` is raised in the thread.
+    """
+
+    def __init__(self, handler: JobHandler, context: JobContext, loop: HandlerLoop) -> None:
+        self.handler = handler
+        self.context = context
+        self.loop = loop
+        self._section = KillableSection()
+        self._task = HandlerTask()
 
     def run(self) -> Outcome:
         """Call the function. What it returns becomes the message, unless it has set an outcome."""
         function = self.handler.function
-        value = function(self.context) if self.handler.takes_context else function()
-        if inspect.isawaitable(value):
-            main = value if inspect.iscoroutine(value) else _awaited(value)
-            value = self.loop.run(main, contextvars.copy_context())
-        return self.context.outcome or Outcome(SUCCESS, message_of(value))
+        with self._section:
+            value = function(self.context) if self.handler.takes_context else function()
+            if inspect.isawaitable(value):
+                value = self.loop.run(self._task.follow(value), contextvars.copy_context())
+            return self.context.outcome or Outcome(SUCCESS, message_of(value))
 
     def stop(self) -> None:
-        """Nothing asks a function to end yet."""
+        """Ask it to end."""
+        self.context.cancel()
+        self._task.cancel_soon()
 
     def kill(self) -> bool:
-        """Nothing ends a thread."""
+        """End it if it can be ended. Again: by harder means."""
+        if not self._task.cancel():
+            self._section.kill()
+            self._task.wake()
         return False
 
 
@@ -63,7 +76,7 @@ class HandlerTable:
     """The handlers by name. Safe to use from any thread."""
 
     def __init__(self) -> None:
-        self._handlers: dict[str, JobHandler] = {}
+        self._handlers: dict[str, Work] = {}
         self._lock = threading.Lock()
 
     def register(self, name: str, function: HandlerFunction) -> None:
@@ -74,13 +87,20 @@ class HandlerTable:
         """
         if not name or name != name.strip():
             raise HandlerError(name, "a name is a text that is not empty and has no spaces around it")
-        handler = JobHandler(name, function, _takes_context(name, function))
-        with self._lock:
-            if name in self._handlers:
-                raise HandlerError(name, "is registered already; each name stands for one handler")
-            self._handlers[name] = handler
+        self.add(JobHandler(name, function, _takes_context(name, function)))
 
-    def get(self, name: str) -> JobHandler | None:
+    def add(self, work: Work) -> None:
+        """Add what is to be carried out under its name.
+
+        Raises:
+            HandlerError: the name is taken.
+        """
+        with self._lock:
+            if work.name in self._handlers:
+                raise HandlerError(work.name, "is registered already; each name stands for one handler")
+            self._handlers[work.name] = work
+
+    def get(self, name: str) -> Work | None:
         return self._handlers.get(name)
 
     @property
@@ -104,10 +124,6 @@ def _takes_context(name: str, function: HandlerFunction) -> bool:
         raise HandlerError(name, "takes the context or nothing, but has more parameters without a default")
     # Parameters with a default keep it: a handler that never meant to take the context must not get it in their place.
     return bool(needed) or any(item.kind is item.VAR_POSITIONAL for item in parameters)
-
-
-async def _awaited(value: Any) -> Any:
-    return await value
 
 
 def message_of(value: object) -> str | None:

@@ -8,6 +8,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from jobwheel.executor.access_tokens import parse_tokens, read_tokens
+from jobwheel.executor.allowed import AllowedHost, read_hosts, read_programs
 from jobwheel.executor.errors import SettingError
 from jobwheel.executor.interfaces import parse_networks
 from jobwheel.executor.settings_sources import given_settings
@@ -31,6 +32,9 @@ class ExecutorSettings:
     `_mb` mebibytes; 0 days or mebibytes of logs are no limit. Without a `dialect` it is learnt from each admin.
     Without an app name or an admin nothing is registered. With a certificate and its key the server speaks https;
     `ca_file` holds the authorities that vouch for admins, if the system's do not.
+
+    Scripts run, and the handlers `httpJobHandler` and `commandJobHandler` exist, only where they are allowed: they do
+    what whoever edits jobs tells them to.
     """
 
     app_name: str = ""
@@ -51,11 +55,16 @@ class ExecutorSettings:
     timeout_s: float = 3.0
     stop_deadline_s: float = 30.0
     idle_s: float = 90.0
+    grace_s: float = 5.0
     embedded_server: bool = True
     enabled: bool = True
     tls_certificate: Path | None = None
     tls_key: Path | None = None
     ca_file: Path | None = None
+    scripts_enabled: bool = False
+    http_job_hosts: tuple[AllowedHost, ...] = ()
+    command_job_programs: tuple[str, ...] = ()
+    sample_handlers: bool = False
 
     @property
     def registers(self) -> bool:
@@ -257,9 +266,14 @@ _PARSERS: Final[Mapping[str, tuple[str, Callable[[str, object], Any]]]] = {
     "timeout_s": ("timeout_s", _seconds(0.1, 600)),
     "stop_deadline_s": ("stop_deadline_s", _seconds(0, 86400)),
     "idle_s": ("idle_s", _seconds(0.001, 86400)),
+    "grace_s": ("grace_s", _seconds(0, 3600)),
     "embedded_server": ("embedded_server", _flag),
     "enabled": ("enabled", _flag),
     "tls_certificate": ("tls_certificate", _file),
     "tls_key": ("tls_key", _file),
     "ca_file": ("ca_file", _file),
+    "scripts_enabled": ("scripts_enabled", _flag),
+    "http_job_hosts": ("http_job_hosts", read_hosts),
+    "command_job_programs": ("command_job_programs", read_programs),
+    "sample_handlers": ("sample_handlers", _flag),
 }

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeVar
 
 from jobwheel.executor import Executor
+from jobwheel.executor.accepted_run import AcceptedRun
 from jobwheel.executor.context import current_run_log
 from jobwheel.executor.errors import HandlerError, listed
 from jobwheel.executor.execution import JobRunner
@@ -19,7 +20,6 @@ from jobwheel.executor.handler_loop import HandlerLoop
 from jobwheel.executor.invocation import Work
 from jobwheel.executor.log_capture import LogCapture
 from jobwheel.executor.run_log import RunLogFolder
-from jobwheel.executor.workers import AcceptedRun
 from jobwheel.kernel.clock import SystemClock
 from jobwheel.wire.messages import SUCCESS, Result, TriggerRequest
 

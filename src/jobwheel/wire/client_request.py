@@ -27,8 +27,8 @@ class Target:
     head: str
 
 
-def parse_target(url: str) -> Target:
-    """Take a URL apart.
+def parse_target(url: str, method: str = "POST") -> Target:
+    """Take a URL apart, to send a request of this method there.
 
     Raises:
         UnreachableError: it is not an http or https URL with a host, or it carries credentials.
@@ -48,11 +48,11 @@ def parse_target(url: str) -> Target:
         raise _refused(url, "port 0 cannot be connected to")
     host = _checked_host(url, parts.hostname or "")
     default_port = _DEFAULT_PORTS[parts.scheme]
-    return Target((parts.scheme, host, port or default_port), _head(parts, host, port or default_port))
+    return Target((parts.scheme, host, port or default_port), _head(method, parts, host, port or default_port))
 
 
 def request_head(url: str, target: Target, headers: Mapping[str, str]) -> bytes:
-    """A POST request up to the length of its body, which `request_bytes` adds: the same for all requests like it.
+    """A request up to the length of its body, which `request_bytes` adds: the same for all requests like it.
 
     Raises:
         UnreachableError: a header's name or value cannot be sent. The message does not show the value: it may be a
@@ -79,12 +79,12 @@ def join_url(root: str, path: str) -> str:
     return f"{root.rstrip('/')}/{path.lstrip('/')}"
 
 
-def _head(parts: SplitResult, host: str, port: int) -> str:
+def _head(method: str, parts: SplitResult, host: str, port: int) -> str:
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     shown_host = f"[{host}]" if ":" in host else host
     if port != _DEFAULT_PORTS[parts.scheme]:
         shown_host = f"{shown_host}:{port}"
-    return f"POST {path} HTTP/1.1\r\nHost: {shown_host}\r\n"
+    return f"{method} {path} HTTP/1.1\r\nHost: {shown_host}\r\n"
 
 
 def _checked_host(url: str, host: str) -> str:

@@ -175,7 +175,7 @@ async def test_columns_without_a_value_are_no_corruption(store: Store) -> None:
     job_id = await store.job(**dict.fromkeys((*empty, "anchor_ms", "author", "child_jobid", "update_time")))
     assert len(await Claims(store).planned()) == 6
     assert await events_of(store, job_id) == []
-    sent = (await store.database.read(runs.load_dispatch_jobs, [job_id]))[job_id]
+    sent = (await store.database.read(runs.load_dispatch_jobs, store.zone, [job_id]))[job_id]
     assert (sent.handler, sent.route_strategy) == ("", "FIRST")
 
 

@@ -236,6 +236,7 @@ async def test_the_only_node_adopts_everything(store: Store) -> None:
 
 async def test_jobs_are_read_as_they_are_at_take_off(store: Store) -> None:
     job_id = await store.job(executor_timeout=9, executor_handler=None, executor_route_strategy="NONSENSE")
-    jobs = await store.database.read(runs.load_dispatch_jobs, [job_id, JobId(4711)])
+    jobs = await store.database.read(runs.load_dispatch_jobs, store.zone, [job_id, JobId(4711)])
     assert list(jobs) == [job_id]
     assert (jobs[job_id].handler, jobs[job_id].timeout_s, jobs[job_id].route_strategy) == ("", 9, "NONSENSE")
+    assert jobs[job_id].script is None

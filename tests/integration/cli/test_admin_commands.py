@@ -143,6 +143,36 @@ def test_runs_a_job_and_prints_its_log_at_once(signed_in: Call, job: dict[str, A
     assert (both.code, both.out) == (2, "")
 
 
+def test_saves_and_prints_a_script(signed_in: Call, rest: Rest, job: dict[str, Any], tmp_path: Path) -> None:
+    body = {"group_id": job["group_id"], "name": "tidy up", "schedule_type": "NONE", "glue_type": "GLUE_SHELL"}
+    job_id = rest.post("/api/v1/jobs", body)["id"]
+    assert signed_in("jobs", "script", job_id).out.startswith("#!/bin/bash\n")
+    file = tmp_path / "tidy.sh"
+    file.write_text("echo 账\n")
+    answer = signed_in("jobs", "script", job_id, "--save", file, "--remark", "says one")
+    assert (answer.code, answer.out) == (0, f"the script of job {job_id} is saved; it applies from the next run\n")
+    file.write_text("echo two")
+    assert signed_in("jobs", "script", job_id, "--save", file, "-m", "says two", "--json").code == 0
+    assert signed_in("jobs", "script", job_id).out == "echo two"
+    versions = rest.get(f"/api/v1/jobs/{job_id}/script/versions")["items"]
+    assert [each["remark"] for each in versions] == ["says two", "says one", "a sample"]
+    assert signed_in("jobs", "script", job_id, "--version", versions[1]["id"]).out == "echo 账\n"
+    assert json.loads(signed_in("jobs", "script", job_id, "--json").out)["remark"] == "says two"
+
+
+def test_a_script_that_cannot_be_saved_says_why(signed_in: Call, job: dict[str, Any], tmp_path: Path) -> None:
+    file = tmp_path / "bad.sh"
+    file.write_bytes(b"echo \xff")
+    answer = signed_in("jobs", "script", job["id"], "--save", file, "--remark", "a change")
+    assert answer.code == 2
+    assert "is not UTF-8" in answer.err
+    assert signed_in("jobs", "script", job["id"], "--save", file).code == 2
+    assert "No such file" in signed_in("jobs", "script", job["id"], "--save", tmp_path / "no", "-m", "a change").err
+    file.write_text("echo")
+    answer = signed_in("jobs", "script", job["id"], "--save", file, "--remark", "a change")
+    assert (answer.code, answer.err) == (1, f"jobwheel: there is no script of the job {job['id']}\n")
+
+
 def test_a_run_that_nobody_takes_tells_why(signed_in: Call, job: dict[str, Any]) -> None:
     answer = signed_in("jobs", "run", job["id"])
     run_id = answer.out.removeprefix("run ").strip()

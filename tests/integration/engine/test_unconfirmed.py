@@ -6,6 +6,7 @@ from jobwheel.admin.domain.ids import RunId
 from jobwheel.admin.domain.run import Outcome, Phase, Run
 from tests.support.live_admin import LiveAdmin, until
 from tests.support.recording_executor import INSTANCE, RecordingExecutor, cut, hang, refuse, take_and_cut
+from tests.support.recoveries import look_now
 
 LONG_AGO_MS = 5 * 60_000
 
@@ -16,15 +17,6 @@ async def unconfirmed(live: LiveAdmin, executor: RecordingExecutor) -> RunId:
     run_id = await live.trigger(await live.job())
     await live.run_when(run_id, lambda run: run.phase is Phase.UNCONFIRMED)
     return run_id
-
-
-async def look_now(live: LiveAdmin, run_id: RunId, silent_ms: int = 0) -> None:
-    """Let the recovery look at the run, as if nothing had been heard of it for so long."""
-    now_ms = live.admin.database.now_ms()
-    columns = {"unheard_ms": now_ms - silent_ms} if silent_ms else {}
-    await live.change_run(run_id, check_ms=now_ms, **columns)
-    # Not only with the next pass, a second later.
-    next(loop for loop in live.admin.engine._loops if loop.name == "recovery").wake()
 
 
 @pytest.mark.parametrize("answer", [take_and_cut, hang], ids=["cut", "silent"])

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from jobwheel.admin.domain.ids import JobId, NodeId, RunId
+from jobwheel.admin.domain.script import DispatchScript
 from jobwheel.admin.domain.writes import TakeBack
 from jobwheel.admin.engine.addresses import Candidate
 from jobwheel.admin.engine.dispatcher import Flight, Sent
@@ -103,6 +104,14 @@ async def test_runs_that_go_on_to_the_next_address_go_together(scene: Scene) -> 
     await until(lambda: len(scene.senders) == 0)
     assert scene.wire.requests == [(gone, [*range(80)]), (WORKS, [*range(80)])]
     assert scene.landed == [(gone, 80, 80), (WORKS, 80, 0)]
+
+
+async def test_scripts_count_for_what_goes_into_a_request(scene: Scene) -> None:
+    long = dispatch_job(glue_type="GLUE_SHELL", script=DispatchScript("x" * 400_000, 1_795_000_000_000))
+    flights = [msgspec.structs.replace(flight(n, WORKS, batch=True), job=long) for n in range(5)]
+    scene.senders.add(scene.fast, flights)
+    await until(lambda: len(scene.senders) == 0)
+    assert scene.wire.requests == [(WORKS, [0, 1]), (WORKS, [2, 3]), (WORKS, [4])]
 
 
 async def test_what_waits_at_a_stop_has_not_been_written(scene: Scene) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from jobwheel import Executor, JobContext
 from jobwheel.executor.errors import HandlerError
-from jobwheel.executor.handlers import HandlerTable
+from jobwheel.executor.handlers import HandlerTable, JobHandler
 
 
 def with_context(ctx: JobContext) -> str:
@@ -60,7 +60,7 @@ def test_a_handler_takes_the_context_or_nothing(function: Callable[..., Any], ta
     table = HandlerTable()
     table.register("x", function)
     handler = table.get("x")
-    assert handler is not None
+    assert isinstance(handler, JobHandler)
     assert handler.takes_context is takes_context
 
 

@@ -12,6 +12,7 @@ from jobwheel.admin.api.jobs import job_router, schedule_router
 from jobwheel.admin.api.models import ErrorReply
 from jobwheel.admin.api.pages.routes import page_router
 from jobwheel.admin.api.runs import run_router
+from jobwheel.admin.api.scripts import script_router
 from jobwheel.admin.api.services import Services
 from jobwheel.admin.api.sessions import session_router
 
@@ -45,6 +46,7 @@ def _api_router(services: Services) -> APIRouter:
     router.include_router(session_router(services.sign_in))
     router.include_router(group_router(services.groups))
     router.include_router(job_router(services.jobs, services.triggers, services.previews))
+    router.include_router(script_router(services.scripts))
     router.include_router(schedule_router(services.previews))
     router.include_router(run_router(services.runs, services.run_logs))
     return router

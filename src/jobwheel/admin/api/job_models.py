@@ -8,11 +8,7 @@ from jobwheel.admin.api.instants import from_text, to_text
 from jobwheel.admin.api.models import Body, Id, PageQuery, PatchBody, Query, one_of
 from jobwheel.admin.domain.event import Event
 from jobwheel.admin.domain.job import Job, PauseWindow
-from jobwheel.admin.domain.policies import MisfireStrategy, RouteStrategy, RunLimitOverflow
-from jobwheel.admin.services.job_input import (
-    SUPPORTED_BLOCKS,
-    SUPPORTED_GLUE_TYPES,
-)
+from jobwheel.admin.domain.policies import BlockStrategy, GlueType, MisfireStrategy, RouteStrategy, RunLimitOverflow
 from jobwheel.admin.services.job_plan import planned_next_ms
 from jobwheel.schedule import ScheduleType
 
@@ -38,6 +34,9 @@ class PauseWindowBody(Body):
 class JobFields(Body):
     """What may be said about a job. `time_zone` null = the installation's; `anchor_at` is for FIX_RATE alone.
 
+    A run ends after `timeout_s` seconds (0 = no limit). `block_strategy` says what its executor does with a run that
+    comes while the job runs there.
+
     The schedule plans from `valid_from` on and before `valid_until` (null = no bound), and not in `pause_windows`. At
     most `run_limit` runs are under way at once in the whole cluster (null = no limit); those over it WAIT for one to
     end, or are ended at once (DISCARD).
@@ -55,10 +54,10 @@ class JobFields(Body):
     route_strategy: Annotated[str, one_of(RouteStrategy)] = "FIRST"
     handler: str = ""
     parameter: str = ""
-    block_strategy: Annotated[str, one_of(SUPPORTED_BLOCKS)] = "SERIAL_EXECUTION"
+    block_strategy: Annotated[str, one_of(BlockStrategy)] = "SERIAL_EXECUTION"
     timeout_s: int = 0
     retry_count: int = 0
-    glue_type: Annotated[str, one_of(SUPPORTED_GLUE_TYPES)] = "BEAN"
+    glue_type: Annotated[str, one_of(GlueType)] = "BEAN"
     child_job_ids: list[Id] = Field(default_factory=list)
     key: str | None = None
     tags: list[str] = Field(default_factory=list)
@@ -80,12 +79,18 @@ class JobFields(Body):
 
 
 class JobCreate(JobFields):
-    """A new job, stopped unless `running`."""
+    """A new job, stopped unless `running`.
+
+    One whose `glue_type` is not BEAN runs a script: `glue_source`, with `glue_remark` to say what it is. It begins with
+    a sample if they are left out, and is changed through `/jobs/{job_id}/script`.
+    """
 
     group_id: Id
     name: str
     schedule_type: ScheduleTypeName
     running: bool = False
+    glue_source: str = ""
+    glue_remark: str = ""
 
 
 class JobPatch(JobFields, PatchBody):

@@ -7,6 +7,7 @@ from jobwheel.admin.services.jobs import Jobs
 from jobwheel.admin.services.previews import Previews
 from jobwheel.admin.services.run_logs import RunLogs
 from jobwheel.admin.services.runs import Runs
+from jobwheel.admin.services.scripts import Scripts
 from jobwheel.admin.services.sign_in import SignIn
 from jobwheel.admin.services.status import EngineStatus
 from jobwheel.admin.services.triggers import Triggers
@@ -23,6 +24,7 @@ class Services:
     sign_in: SignIn
     groups: Groups
     jobs: Jobs
+    scripts: Scripts
     triggers: Triggers
     previews: Previews
     runs: Runs

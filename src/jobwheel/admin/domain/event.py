@@ -20,6 +20,7 @@ class EventKind(StrEnum):
     JOB_STOPPED = "job.stopped"
     JOB_FINISHED = "job.finished"
     JOB_CORRUPT = "job.corrupt"
+    JOB_SCRIPT_SAVED = "job.script_saved"
     JOB_MISFIRED = "job.misfired"
     RUN_TRIGGERED = "run.triggered"
     RUN_REMOVED = "run.removed"

@@ -6,6 +6,7 @@ import msgspec
 
 from jobwheel.admin.domain.ids import GroupId, JobId
 from jobwheel.admin.domain.policies import BlockStrategy, GlueType, MisfireStrategy, RouteStrategy, RunLimitOverflow
+from jobwheel.admin.domain.script import DispatchScript
 from jobwheel.schedule import ScheduleType, Window, closed_times
 
 
@@ -96,7 +97,10 @@ class DueJob(msgspec.Struct, frozen=True, gc=False):
 
 
 class DispatchJob(msgspec.Struct, frozen=True, gc=False):
-    """What take-off reads of a job: how its run is sent. `route_strategy` is a raw text, judged by the router."""
+    """What take-off reads of a job: how its run is sent. `route_strategy` is a raw text, judged by the router.
+
+    `script` is None for a job that runs a handler: nobody reads so large a column in vain.
+    """
 
     id: JobId
     group_id: GroupId
@@ -108,3 +112,4 @@ class DispatchJob(msgspec.Struct, frozen=True, gc=False):
     retry_count: int = 0
     run_limit: int | None = None
     run_limit_overflow: str | None = None
+    script: DispatchScript | None = None

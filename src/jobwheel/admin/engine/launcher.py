@@ -156,7 +156,7 @@ class Launcher(Service):
         context = self._context
         departures = Departures(context.node.id, self.clock.now(), orphans=list(batch))
         try:
-            jobs = await context.database.read(runs.load_dispatch_jobs, list({run.job_id for run in batch}))
+            jobs = await context.database.read(runs.load_dispatch_jobs, context.zone, {run.job_id for run in batch})
             await self._book.learn([job.group_id for job in jobs.values()])
             departures = self._route(lane, batch, jobs)
             leaving = departures.runs()

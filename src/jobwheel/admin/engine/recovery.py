@@ -62,7 +62,7 @@ class Recovery:
         moves = [_move(run, now_ms) for run in due]
         taken = await database.write(run_log.check_later, moves)
         mine = [run for run in due if run.id in taken]
-        jobs = await database.read(runs.load_dispatch_jobs, list({run.job_id for run in mine}))
+        jobs = await database.read(runs.load_dispatch_jobs, self._context.zone, {run.job_id for run in mine})
         await asyncio.gather(*(self._look(run, jobs.get(run.job_id), now_ms) for run in mine))
         return len(mine)
 

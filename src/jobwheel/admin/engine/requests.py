@@ -12,7 +12,7 @@ _WHOLE = Shard(0, 1)
 def trigger_request(run: PendingRun, job: DispatchJob, instance_id: str | None) -> TriggerRequest:
     """The request for a run; to an executor of ours with our extensions."""
     ours = instance_id is not None
-    shard = run.shard or _WHOLE
+    shard, script = run.shard or _WHOLE, job.script
     return TriggerRequest(
         job_id=job.id,
         log_id=run.id,
@@ -22,7 +22,8 @@ def trigger_request(run: PendingRun, job: DispatchJob, instance_id: str | None) 
         executor_timeout=job.timeout_s,
         log_date_time=run.triggered_ms,
         glue_type=job.glue_type,
-        glue_source="",
+        glue_source="" if script is None else script.source,
+        glue_updatetime=0 if script is None else script.saved_ms,
         broadcast_index=shard.index,
         broadcast_total=shard.total,
         scheduled_time=run.planned_ms if ours else msgspec.UNSET,

@@ -17,7 +17,7 @@ log = get_logger(__name__)
 
 _MOST_IN_REQUEST = 100
 _MOST_CHARACTERS = 1_000_000
-"""Of the parameters in one request, which may have 10 MiB."""
+"""Of the parameters and scripts in one request, which may have 10 MiB."""
 
 
 class Landed(Protocol):
@@ -147,10 +147,15 @@ def _together(waiting: deque[Flight]) -> list[Flight]:
     flights = [first]
     if not first.candidates[0].batch:
         return flights
-    room = _MOST_CHARACTERS - len(first.run.parameter)
+    room = _MOST_CHARACTERS - _characters(first)
     while waiting and len(flights) < _MOST_IN_REQUEST:
-        room -= len(waiting[0].run.parameter)
+        room -= _characters(waiting[0])
         if waiting[0].app_name != first.app_name or room < 0:
             break
         flights.append(waiting.popleft())
     return flights
+
+
+def _characters(flight: Flight) -> int:
+    script = flight.job.script
+    return len(flight.run.parameter) + (0 if script is None else len(script.source))

@@ -4,6 +4,7 @@ from jobwheel.admin.domain.ids import JobId
 from jobwheel.admin.store import Connection
 from jobwheel.admin.store.database import Database
 from jobwheel.admin.store.run_list import delete_runs_of_job
+from jobwheel.admin.store.scripts import delete_versions_of_job
 from jobwheel.admin.store.settings_table import DELETED_JOB_PREFIX, delete_setting, list_settings
 
 _SLICE = 200
@@ -11,7 +12,10 @@ _SLICES_PER_PASS = 50
 
 
 class DeletedJobs:
-    """Removes the run rows of deleted jobs in small slices, so that nothing else waits for long. Any node may do it."""
+    """Removes the run rows of deleted jobs in small slices, so that nothing else waits for long; then their scripts.
+
+    Any node may do it.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -28,7 +32,9 @@ class DeletedJobs:
 
 
 def _remove_slice(connection: Connection, name: str) -> int:
-    removed = delete_runs_of_job(connection, JobId(int(name.removeprefix(DELETED_JOB_PREFIX))), _SLICE)
+    job_id = JobId(int(name.removeprefix(DELETED_JOB_PREFIX)))
+    removed = delete_runs_of_job(connection, job_id, _SLICE)
     if removed < _SLICE:
+        delete_versions_of_job(connection, job_id)
         delete_setting(connection, name)
     return removed

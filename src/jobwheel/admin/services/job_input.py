@@ -23,11 +23,11 @@ MOST_PAUSE_WINDOWS: Final = 100
 MOST_RUN_LIMIT: Final = 10_000
 """The largest limit of runs under way at once."""
 
+MOST_TIMEOUT_S: Final = 2**31 - 1
+"""The longest time-out of a run, in seconds: what executors of every make can read."""
+
 _MOST_TAGS_TEXT: Final = 255
 _MOST_REMARK: Final = 128
-
-SUPPORTED_BLOCKS: Final = (BlockStrategy.SERIAL_EXECUTION,)
-SUPPORTED_GLUE_TYPES: Final = (GlueType.BEAN,)
 
 
 def read_changes(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -121,6 +121,13 @@ def _zero(field: str, value: Any) -> int:
     return 0
 
 
+def _timeout(field: str, value: Any) -> int:
+    if not 0 <= value <= MOST_TIMEOUT_S:
+        raise InvalidFieldError(field, f"{value} is not from 0 (none) to {MOST_TIMEOUT_S} seconds")
+    seconds: int = value
+    return seconds
+
+
 def _limit(field: str, value: Any) -> int | None:
     if value is not None and not 1 <= value <= MOST_RUN_LIMIT:
         raise InvalidFieldError(field, f"{value} is not from 1 to {MOST_RUN_LIMIT}; null means no limit")
@@ -169,10 +176,10 @@ _READERS: Final[Mapping[str, Callable[[str, Any], Any]]] = {
     "route_strategy": _choice(RouteStrategy),
     "handler": _text(255),
     "parameter": checked_parameter,
-    "block_strategy": _choice(BlockStrategy, SUPPORTED_BLOCKS),
-    "timeout_s": _zero,
+    "block_strategy": _choice(BlockStrategy),
+    "timeout_s": _timeout,
     "retry_count": _zero,
-    "glue_type": _choice(GlueType, SUPPORTED_GLUE_TYPES),
+    "glue_type": _choice(GlueType),
     "child_job_ids": _children,
     "key": _optional_text(128),
     "tags": _tags,
@@ -191,8 +198,6 @@ LATER_FIELDS: Final = frozenset(
         "uncertain_send",
         "alarm_settings",
         "retention_days",
-        "glue_source",
-        "glue_remark",
     }
 )
 """Fields of jobs that this version does not have: given, they are refused as such and not as unknown."""

@@ -7,7 +7,8 @@ from typing import Any
 from jobwheel.admin.domain.event import Event, EventKind, NewEvent
 from jobwheel.admin.domain.ids import JobId
 from jobwheel.admin.domain.job import Job, JobSettings
-from jobwheel.admin.services.errors import NotFoundError, TakenError, VersionConflictError
+from jobwheel.admin.domain.script import NewScript
+from jobwheel.admin.services.errors import InvalidFieldError, NotFoundError, TakenError, VersionConflictError
 from jobwheel.admin.services.job_events import changes_event, missed_event, removed_event, settings_details
 from jobwheel.admin.services.job_input import check_whole, read_changes, read_settings
 from jobwheel.admin.services.job_plan import (
@@ -21,6 +22,7 @@ from jobwheel.admin.services.job_plan import (
     started,
 )
 from jobwheel.admin.services.scheduler import Scheduler
+from jobwheel.admin.services.scripts import SCRIPT_FIELDS, first_script, insert_first_script
 from jobwheel.admin.store import Connection
 from jobwheel.admin.store.database import Database
 from jobwheel.admin.store.events import insert_events, list_job_events
@@ -87,9 +89,10 @@ class Jobs:
             TakenError: the group has a job of this key.
             NeverFiresError: it cannot be running.
         """
-        settings = read_settings(given)
+        settings = read_settings({name: value for name, value in given.items() if name not in SCRIPT_FIELDS})
+        script = first_script(given, settings.glue_type)
         schedule_of(settings, self._zone.name)
-        job = await self._database.write(self._create, settings, running, actor)
+        job = await self._database.write(self._create, settings, script, running, actor)
         if running:
             self._scheduler.wake()
         return job
@@ -136,7 +139,14 @@ class Jobs:
         """
         return await self._database.write(self._stop, job_id, actor)
 
-    def _create(self, connection: Connection, settings: JobSettings, running: bool, actor: str) -> Job:  # noqa: FBT001 - passed through `write`
+    def _create(
+        self,
+        connection: Connection,
+        settings: JobSettings,
+        script: NewScript | None,
+        running: bool,  # noqa: FBT001 - passed through `write`
+        actor: str,
+    ) -> Job:
         now_ms = self._clock.now()
         self._check_references(connection, settings, None)
         job = Job(
@@ -152,6 +162,8 @@ class Jobs:
         if running:
             job = started(job, self._zone.name, Moment(now_ms))
         job = replace(job, id=insert_job(connection, self._zone, job))
+        if script is not None:
+            insert_first_script(connection, self._zone, job, script)
         details = {**settings_details(job.settings), "running": running}
         insert_events(connection, [self._event(EventKind.JOB_CREATED, job, actor, now_ms, details)])
         return job
@@ -224,6 +236,10 @@ class Jobs:
         return replace(job, last_ms=last_ms), moment, removed_event(job, removed, actor, now_ms, cause)
 
     def _check_edit(self, connection: Connection, settings: JobSettings, old: Job) -> None:
+        if settings.glue_type is not old.settings.glue_type:
+            raise InvalidFieldError(
+                "glue_type", f"is {old.settings.glue_type} since the job was made; make another job"
+            )
         check_whole(settings)
         schedule_of(settings, self._zone.name)
         self._check_references(connection, settings, old)

@@ -18,6 +18,10 @@ from jobwheel.schedule import ScheduleType
 Choice = TypeVar("Choice", bound=StrEnum)
 
 
+# Scripts are long, and read apart.
+_COLUMNS = [column for column in job_info.c if column is not job_info.c.glue_source]
+
+
 @dataclass(frozen=True, slots=True)
 class JobFilter:
     """Which jobs to list; None = all. `name` is a part of the name."""
@@ -33,7 +37,8 @@ def insert_job(connection: Connection, zone: InstallationZone, job: Job) -> JobI
     values = {
         **_values(zone, job),
         "add_time": zone.to_wall(job.created_ms),
-        "glue_updatetime": zone.to_wall(job.created_ms),
+        # A script gets its own when it is written.
+        "glue_updatetime": zone.to_wall(job.created_ms) if job.settings.glue_type is GlueType.BEAN else None,
         "created_ms": job.created_ms,
     }
     inserted = connection.execute(insert(job_info).values(values))
@@ -45,7 +50,7 @@ def insert_job(connection: Connection, zone: InstallationZone, job: Job) -> JobI
 
 def get_job(connection: Connection, zone: InstallationZone, job_id: JobId, *, lock: bool = False) -> Job | None:
     """A job by its id; with `lock` its row is held until the end of the transaction."""
-    query = select(job_info).where(job_info.c.id == job_id)
+    query = select(*_COLUMNS).where(job_info.c.id == job_id)
     row = connection.execute(query.with_for_update() if lock else query).first()
     return None if row is None else _job(row, zone, read_windows(connection, [job_id]).get(job_id, ()))
 
@@ -61,7 +66,7 @@ def list_jobs(
     connection: Connection, zone: InstallationZone, wanted: JobFilter, after_id: int, limit: int
 ) -> list[Job]:
     """Jobs by ascending id, from the one after `after_id` on."""
-    query = select(job_info).where(job_info.c.id > after_id).order_by(job_info.c.id).limit(limit)
+    query = select(*_COLUMNS).where(job_info.c.id > after_id).order_by(job_info.c.id).limit(limit)
     rows = connection.execute(_filtered(query, wanted)).all()
     windows = read_windows(connection, [row.id for row in rows])
     return [_job(row, zone, windows.get(row.id, ())) for row in rows]

@@ -1,17 +1,19 @@
 """Pending runs: written by their causes, read by the feeder, removed by stop, edit and delete."""
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from sqlalchemy import ColumnElement, Connection, Row, Select, delete, func, select, update
 
 from jobwheel.admin.domain.ids import GroupId, JobId, NodeId, RunId
 from jobwheel.admin.domain.job import DispatchJob
-from jobwheel.admin.domain.policies import RouteStrategy
+from jobwheel.admin.domain.policies import GlueType, RouteStrategy
 from jobwheel.admin.domain.run import NewRun, PendingRun, Phase, Shard, TriggerType
 from jobwheel.admin.store.dialects import Statements, statements
+from jobwheel.admin.store.scripts import load_scripts
 from jobwheel.admin.store.tables import job_info, job_log
 from jobwheel.admin.store.zone import InstallationZone
 
@@ -181,13 +183,20 @@ def release_pending(connection: Connection, node_id: NodeId) -> int:
     return released.rowcount
 
 
-def load_dispatch_jobs(connection: Connection, job_ids: Sequence[JobId]) -> dict[JobId, DispatchJob]:
+def load_dispatch_jobs(
+    connection: Connection, zone: InstallationZone, job_ids: Collection[JobId]
+) -> dict[JobId, DispatchJob]:
     """How runs of these jobs are sent, as it stands now; jobs that are gone are not in the answer."""
     hot = statements(connection)
     # mypy takes no protocol for hashable.
     query = _dispatch_jobs(hot)  # type: ignore[arg-type]
     rows = hot.all_rows(connection, query, {"job_ids": list(job_ids)})
-    return {JobId(row[0]): DispatchJob(*row) for row in rows}
+    jobs = {JobId(row[0]): DispatchJob(*row) for row in rows}
+    with_script = [job_id for job_id, job in jobs.items() if job.glue_type != GlueType.BEAN]
+    if with_script:
+        for job_id, script in load_scripts(connection, zone, with_script).items():
+            jobs[job_id] = msgspec.structs.replace(jobs[job_id], script=script)
+    return jobs
 
 
 @functools.cache

@@ -1,0 +1,65 @@
+"""The folder of scripts, as several processes share it: locks are per opened file, so one process can play two."""
+
+from pathlib import Path
+
+import pytest
+
+from jobwheel.executor.errors import StorageError
+from jobwheel.executor.script_files import ScriptFiles, ScriptVersion
+
+OLD = ScriptVersion(7, 1_795_000_000_000, ".sh", "echo old")
+NEW = ScriptVersion(7, 1_795_000_001_000, ".sh", "echo new")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "gluesource"
+
+
+def opened(folder: Path) -> ScriptFiles:
+    files = ScriptFiles(folder)
+    files.open()
+    return files
+
+
+def test_a_process_that_starts_leaves_alone_what_another_one_runs(folder: Path) -> None:
+    with opened(folder).held(OLD) as path:
+        opened(folder)
+        assert path.read_text() == "echo old"
+    opened(folder)
+    assert not path.exists()
+
+
+def test_a_version_that_another_process_runs_stays(folder: Path) -> None:
+    mine, theirs = opened(folder), opened(folder)
+    with mine.held(OLD):
+        pass
+    with theirs.held(OLD) as path:
+        with mine.held(NEW):
+            pass
+        assert path.read_text() == "echo old"
+    with mine.held(NEW):
+        pass
+    assert [file.name for file in folder.iterdir()] == [NEW.file_name]
+
+
+def test_a_held_file_is_not_written_into(folder: Path) -> None:
+    other = ScriptVersion(OLD.job_id, OLD.updated_ms, OLD.suffix, "echo another installation's")
+    files = opened(folder)
+    with files.held(OLD) as path, path.open() as running:
+        with files.held(other):
+            assert path.read_text() == other.source
+        assert running.read() == "echo old"
+
+
+def test_a_source_that_is_no_text_is_not_written(folder: Path) -> None:
+    files = opened(folder)
+    with pytest.raises(UnicodeError), files.held(ScriptVersion(7, 1, ".sh", "\ud800")):
+        pass
+    assert list(folder.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_made_stops_the_start(tmp_path: Path) -> None:
+    (tmp_path / "gluesource").write_text("a file")
+    with pytest.raises(StorageError, match="gluesource"):
+        opened(tmp_path / "gluesource")
