@@ -18,15 +18,21 @@ from jobwheel.wire.dialects import (
     encode_log_query,
 )
 from jobwheel.wire.messages import (
+    AdminFeatures,
     Dialect,
     Features,
     JobQuery,
+    KillRequest,
     LogPage,
     LogQuery,
     Parent,
+    Progress,
     Reason,
+    RegistryReply,
     RegistryRequest,
     Result,
+    RunStatus,
+    StatusQuery,
     TriggerRequest,
 )
 
@@ -155,6 +161,25 @@ def test_extensions_of_ours() -> None:
     assert same(refusal, golden("ours/envelope_refusal.json"))
     envelope = decode_envelope(golden("ours/envelope_refusal.json"))
     assert (envelope.code, envelope.instance, envelope.reason) == (500, INSTANCE, "stopping")
+
+
+def test_what_ends_runs_and_asks_for_them() -> None:
+    assert decode(golden("ours/kill_by_log.json"), KillRequest) == KillRequest(7, 90071)
+    assert same(encode(KillRequest(7, 90071)), golden("ours/kill_by_log.json"))
+    assert same(encode(KillRequest(7)), b'{"jobId": 7}')
+    assert decode(b'{"jobId": 7, "logId": null}', KillRequest) == KillRequest(7)
+    assert decode(golden("ours/run_status.json"), StatusQuery) == StatusQuery([90071, 90072])
+    states = {90071: RunStatus.RUNNING, 90072: RunStatus.UNKNOWN}
+    assert same(encode_envelope(200, value=states, instance=INSTANCE), golden("ours/run_status_reply.json"))
+    assert envelope_value(decode_envelope(golden("ours/run_status_reply.json")), dict[int, RunStatus]) == states
+
+
+def test_what_an_admin_of_ours_wishes_and_gets() -> None:
+    wishes = RegistryReply(AdminFeatures(progress=True, drain=False))
+    assert same(encode_envelope(200, value=wishes), golden("ours/registry_reply.json"))
+    assert envelope_value(decode_envelope(golden("ours/registry_reply.json")), RegistryReply) == wishes
+    assert same(encode([Progress(90071, 0.4, "four of ten")]), golden("ours/progress.json"))
+    assert decode(golden("ours/progress.json"), list[Progress]) == [Progress(90071, 0.4, "four of ten")]
 
 
 def test_a_batch_and_its_reply() -> None:

@@ -30,7 +30,12 @@ class HandlerTask:
             return await value
         finally:
             with self._lock:
-                self._loop = self._task = None
+                self._task = None
+
+    def leave(self) -> None:
+        """The loop has ended what it ran, tasks that the handler left behind included."""
+        with self._lock:
+            self._loop = None
 
     def cancel_soon(self) -> None:
         """Cancel the task in a second: until then its handler may end by itself. From any thread."""

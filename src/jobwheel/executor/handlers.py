@@ -3,7 +3,7 @@
 import contextvars
 import inspect
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,8 +56,14 @@ class HandlerCall:
         with self._section:
             value = function(self.context) if self.handler.takes_context else function()
             if inspect.isawaitable(value):
-                value = self.loop.run(self._task.follow(value), contextvars.copy_context())
+                value = self._run_async(value)
             return self.context.outcome or Outcome(SUCCESS, message_of(value))
+
+    def _run_async(self, value: Awaitable[Any]) -> Any:
+        try:
+            return self.loop.run(self._task.follow(value), contextvars.copy_context())
+        finally:
+            self._task.leave()
 
     def stop(self) -> None:
         """Ask it to end."""

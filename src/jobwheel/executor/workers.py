@@ -26,13 +26,14 @@ class JobWorker:
     `wake` has a token for each run that was queued; those of runs that were taken away wake it for nothing.
     """
 
-    __slots__ = ("closing", "queue", "running", "thread", "wake")
+    __slots__ = ("closing", "left_alone", "queue", "running", "thread", "wake")
 
     def __init__(self, runs: Iterable[AcceptedRun] = (), *, closing: bool = False) -> None:
         self.queue = deque(runs)
         self.wake: queue.SimpleQueue[None] = queue.SimpleQueue()
         self.running: AcceptedRun | None = None
         self.closing = closing
+        self.left_alone = False
         self.thread: threading.Thread | None = None
 
 
@@ -170,14 +171,17 @@ class WorkerPool:
             if worker is None or worker.running is not run or worker.thread is None:
                 return []
             left = [] if self._hand_over(job_id, worker) else self._emptied(worker)
-            self._threads.discard(worker.thread)
-            self._abandoned.add(worker.thread)
-            abandoned = len(self._abandoned)
+            self._set_apart(worker.thread)
+            worker.left_alone, abandoned = True, len(self._abandoned)
             # So that it looks at once, should it ever come back.
             worker.wake.put(None)
-            self._changed.notify_all()
         log.error("worker.abandoned", job_id=job_id, log_id=run.request.log_id, abandoned=abandoned)
         return left
+
+    def _set_apart(self, thread: threading.Thread) -> None:
+        self._threads.discard(thread)
+        self._abandoned.add(thread)
+        self._changed.notify_all()
 
     def _hand_over(self, job_id: int, worker: JobWorker) -> bool:
         """Have the job go on without this worker. False: its queue needs another thread, and the system gives none."""
@@ -224,6 +228,8 @@ class WorkerPool:
                     if run.forced and self._workers.get(job_id) is worker:
                         # It may have been hit anywhere, in its event loop too: the next run gets a clean thread.
                         if self._hand_over(job_id, worker):
+                            # Nobody need wait for it: what a handler left behind may hold its loop up.
+                            self._set_apart(threading.current_thread())
                             return
                         self._workers[job_id] = worker
                 del run
@@ -239,10 +245,11 @@ class WorkerPool:
             if self._workers.get(job_id) is worker:
                 del self._workers[job_id]
             self._threads.discard(thread)
-            if thread in self._abandoned:
-                self._abandoned.discard(thread)
-                log.info("worker.abandoned_ended", job_id=job_id, abandoned=len(self._abandoned))
+            self._abandoned.discard(thread)
+            abandoned = len(self._abandoned)
             self._changed.notify_all()
+        if worker.left_alone:
+            log.info("worker.abandoned_ended", job_id=job_id, abandoned=abandoned)
 
     def _run_safely(self, run: AcceptedRun, loop: HandlerLoop) -> None:
         try:

@@ -111,12 +111,37 @@ def test_before_the_deadline_a_run_is_asked_to_end_and_may_tidy_up(
     assert len(admin.results) == 2
 
 
+def test_a_stop_does_not_wait_for_what_a_forced_run_left_behind(
+    make_executor: MakeExecutor, admin: RecordingAdmin
+) -> None:
+    executor, go = make_executor(stop_deadline_s=30, grace_s=0.1), threading.Event()
+
+    @executor.job("x")
+    async def handler() -> None:
+        # Cancelled, it leaves a thread behind, which its loop waits for in the end.
+        await asyncio.to_thread(go.wait, 60)
+
+    peer = started(executor)
+    log_id = peer.run("x")
+    wait_until(lambda: "start:" in peer.log(log_id)["logContent"])
+    peer.post("/kill", {"jobId": 7})
+    admin.result_of(log_id)
+    began = time.perf_counter()
+    executor.stop_in_background()
+    assert time.perf_counter() - began < 5
+    go.set()
+    wait_until(lambda: not any(thread.name.startswith("jobwheel-job") for thread in threading.enumerate()))
+
+
 def test_nothing_is_left_behind(make_executor: MakeExecutor, admin: RecordingAdmin) -> None:
     async def handler() -> None: ...
 
     executor = make_executor()
     executor.register("x", handler)
     executor.register("y", lambda: None)
+    # The first event loop of a process opens what is never closed.
+    started(executor)
+    executor.stop_in_background()
     threads, files = set(threading.enumerate()), open_files()
     for _ in range(3):
         peer = started(executor)

@@ -239,6 +239,28 @@ def test_an_async_handler_that_waits_on_after_its_cancellation_is_ended_by_force
     assert bench.result().message == "ended by the test"
 
 
+def test_an_async_handler_whose_tasks_do_not_end_is_ended_by_force(make_bench: MakeBench) -> None:
+    bench, inside = make_bench(0.3), threading.Event()
+
+    async def endless() -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        inside.set()
+        await asyncio.Event().wait()
+
+    async def leaves_it_behind() -> None:
+        task = asyncio.create_task(endless())
+        await asyncio.wait({task}, timeout=0.001)
+
+    run = bench.start(leaves_it_behind)
+    assert inside.wait(5)
+    bench.runner.end(run, ENDING)
+    assert bench.result().message == "ended by the test"
+    bench.threads[0].join(5)
+    assert not bench.threads[0].is_alive()
+    assert bench.left_alone == []
+
+
 def test_a_run_ends_once_with_the_first_that_ended_it(make_bench: MakeBench) -> None:
     bench, inside, go = make_bench(60), threading.Event(), threading.Event()
 

@@ -284,7 +284,7 @@ def test_after_a_run_that_was_forced_the_job_goes_on_in_a_new_thread(make_pool: 
     gate.go.release()
     wait_until(lambda: len(threads) == 4 and pool.is_idle(7))
     assert threads[3] is not threads[2]
-    assert pool.abandoned == 0
+    wait_until(lambda: pool.abandoned == 0)
 
 
 def test_threads_that_are_left_alone_are_not_waited_for(make_pool: MakePool, make_run: MakeRun) -> None:
