@@ -25,6 +25,15 @@ class HandlerError(JobwheelError):
         super().__init__(f"job handler {name!r}: {what}", field="name")
 
 
+class ParameterError(JobwheelError):
+    """A job's parameter that is not what its handler declares."""
+
+    code: ClassVar[str] = "bad_parameter"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"the job's parameter does not fit its handler: {reason}", field="parameter")
+
+
 class BindError(JobwheelError):
     """The executor's server cannot listen."""
 

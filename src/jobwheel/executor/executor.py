@@ -10,7 +10,8 @@ from typing import TypeVar
 
 from jobwheel.executor.background import ExecutorThread, SignalWait
 from jobwheel.executor.errors import HandlerError, NotStartedError
-from jobwheel.executor.handlers import HandlerFunction, HandlerTable
+from jobwheel.executor.handler_table import HandlerTable, Isolation
+from jobwheel.executor.handlers import HandlerFunction, HandlerObject, Hook
 from jobwheel.executor.runtime import ExecutorRuntime
 from jobwheel.executor.server import ExecutorApp
 from jobwheel.executor.settings import ExecutorSettings, resolve
@@ -83,28 +84,57 @@ class Executor:
         self._change = threading.Lock()
         self._thread: ExecutorThread | None = None
 
-    def job(self, name: str) -> Callable[[Function], Function]:
+    def job(
+        self,
+        name: str,
+        *,
+        isolation: Isolation = "thread",
+        init: Hook | None = None,
+        destroy: Hook | None = None,
+    ) -> Callable[[Function], Function]:
         """Register the decorated function as the handler `name`; the function itself stays as it is.
 
+        The arguments are those of `register`.
+
         Raises:
-            HandlerError: the name is empty or taken, or the function has parameters that nobody gives it.
+            HandlerError: as for `register`.
         """
         if callable(name):
             raise HandlerError(getattr(name, "__name__", name), 'needs a name: write @executor.job("name")')
 
         def decorate(function: Function) -> Function:
-            self.register(name, function)
+            self.register(name, function, isolation=isolation, init=init, destroy=destroy)
             return function
 
         return decorate
 
-    def register(self, name: str, function: HandlerFunction) -> None:
-        """Register a handler: sync or async, taking the `JobContext` or nothing.
+    def register(
+        self,
+        name: str,
+        handler: HandlerFunction | HandlerObject,
+        *,
+        isolation: Isolation = "thread",
+        init: Hook | None = None,
+        destroy: Hook | None = None,
+    ) -> None:
+        """Register a handler: a function, or an object with `execute` and perhaps `init` and `destroy`.
+
+        The function, or `execute`, is sync or async. It takes nothing, or the `JobContext`, or the job's parameter in
+        the type that it declares, or both in this order.
+
+        Args:
+            name: what jobs call it.
+            handler: it is shared by all jobs that name it; each of them has a worker, with a thread of its own.
+            isolation: "thread", or "process" for a child process of each worker, which can be ended for sure.
+            init: called when a worker begins with the handler, in the worker's thread or child process. What it raises
+                fails the run, and the next run calls it again.
+            destroy: called when a worker that has begun ends: after `idle_s` without a run, or when the executor stops.
 
         Raises:
-            HandlerError: as for `job`.
+            HandlerError: the name is empty or taken; the handler has parameters that nobody gives it, or declares a
+                type that no parameter can be read into; a child process cannot import it.
         """
-        self._handlers.register(name, function)
+        self._handlers.register(name, handler, isolation=isolation, init=init, destroy=destroy)
 
     @property
     def handlers(self) -> list[str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import msgspec
 
 from jobwheel.executor.errors import StorageError, listed
-from jobwheel.executor.handlers import HandlerTable
+from jobwheel.executor.handler_table import HandlerTable
 from jobwheel.executor.ledger import RunLedger
 from jobwheel.executor.run_log import RunLogFolder
 from jobwheel.executor.workers import AcceptedRun, WorkerPool

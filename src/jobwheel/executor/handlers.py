@@ -1,33 +1,61 @@
-"""The job handlers of an executor, by name."""
+"""Job handlers, and a call of one for one run."""
 
 import contextvars
 import inspect
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
 from jobwheel.executor.context import JobContext
-from jobwheel.executor.errors import HandlerError
+from jobwheel.executor.errors import ParameterError
 from jobwheel.executor.handler_loop import HandlerLoop
 from jobwheel.executor.invocation import Outcome
-from jobwheel.wire.messages import SUCCESS
+from jobwheel.executor.parameters import Reader
+from jobwheel.kernel.logging import get_logger
+from jobwheel.wire.messages import FAILURE, SUCCESS
 
-HandlerFunction = Callable[[JobContext], Any] | Callable[[], Any]
-"""Sync or async; its one parameter without a default is the context; what it returns becomes the run's message."""
+log = get_logger(__name__)
 
-_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+HandlerFunction = Callable[..., Any]
+"""Sync or async; takes the context, the job's parameter in a type that it declares, both or nothing."""
+
+Hook = Callable[[], Any]
+"""Sync or async; what it returns is not looked at."""
 
 
-@dataclass(frozen=True, slots=True)
+class HandlerObject(Protocol):
+    """A handler as an object. Its `init` and `destroy`, if it has them, are called as hooks."""
+
+    @property
+    def execute(self) -> HandlerFunction: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class JobHandler:
-    """A handler and how to call it."""
+    """A handler and how to call it. `init` and `destroy` are called when a worker begins with it, and when it ends."""
 
     name: str
-    function: Callable[..., Any]
+    function: HandlerFunction
     takes_context: bool
+    read_parameter: Reader | None = None
+    init: Hook | None = None
+    destroy: Hook | None = None
+
+    def arguments(self, context: JobContext) -> list[Any]:
+        """What to call the function with.
+
+        Raises:
+            ParameterError: the job's parameter is not of the declared type.
+        """
+        first: list[Any] = [context] if self.takes_context else []
+        return first if self.read_parameter is None else [*first, self.read_parameter(context.parameter)]
+
+    def prepare(self, loop: HandlerLoop) -> None:
+        """Call `init`, unless it has been called in this worker without an error."""
+        if self.init is not None or self.destroy is not None:
+            loop.keep(self, lambda: WorkerHooks(self, loop)).begin()
 
     def begin(self, context: JobContext, loop: HandlerLoop) -> "HandlerCall":
         """A call of the function for one run."""
@@ -44,11 +72,12 @@ class HandlerCall:
 
     def run(self) -> Outcome:
         """Call the function. What it returns becomes the message, unless it has set an outcome."""
-        function = self.handler.function
-        value = function(self.context) if self.handler.takes_context else function()
-        if inspect.isawaitable(value):
-            main = value if inspect.iscoroutine(value) else _awaited(value)
-            value = self.loop.run(main, contextvars.copy_context())
+        try:
+            arguments = self.handler.arguments(self.context)
+        except ParameterError as error:
+            return Outcome(FAILURE, error.message)
+        self.handler.prepare(self.loop)
+        value = finished(self.handler.function(*arguments), self.loop)
         return self.context.outcome or Outcome(SUCCESS, message_of(value))
 
     def stop(self) -> None:
@@ -59,51 +88,38 @@ class HandlerCall:
         return False
 
 
-class HandlerTable:
-    """The handlers by name. Safe to use from any thread."""
+class WorkerHooks:
+    """Calls a handler's `init` and `destroy` for one worker, in its thread."""
 
-    def __init__(self) -> None:
-        self._handlers: dict[str, JobHandler] = {}
-        self._lock = threading.Lock()
+    def __init__(self, handler: JobHandler, loop: HandlerLoop) -> None:
+        self._handler = handler
+        self._loop = loop
+        self._begun = False
 
-    def register(self, name: str, function: HandlerFunction) -> None:
-        """Add a handler.
+    def begin(self) -> None:
+        """Call `init`. Again: nothing, but one that raised is called anew."""
+        if not self._begun:
+            if self._handler.init is not None:
+                finished(self._handler.init(), self._loop)
+            self._begun = True
 
-        Raises:
-            HandlerError: the name is empty or taken, or the function cannot be called with the context or nothing.
-        """
-        if not name or name != name.strip():
-            raise HandlerError(name, "a name is a text that is not empty and has no spaces around it")
-        handler = JobHandler(name, function, _takes_context(name, function))
-        with self._lock:
-            if name in self._handlers:
-                raise HandlerError(name, "is registered already; each name stands for one handler")
-            self._handlers[name] = handler
-
-    def get(self, name: str) -> JobHandler | None:
-        return self._handlers.get(name)
-
-    @property
-    def names(self) -> list[str]:
-        with self._lock:
-            return sorted(self._handlers)
+    def close(self) -> None:
+        """Call `destroy` if the worker has begun. What it raises is logged."""
+        if not self._begun or self._handler.destroy is None:
+            return
+        try:
+            finished(self._handler.destroy(), self._loop)
+        except BaseException:
+            # Around user code, in a thread that has more to close.
+            log.exception("job.destroy_failed", handler=self._handler.name)
 
 
-def _takes_context(name: str, function: HandlerFunction) -> bool:
-    if not callable(function):
-        raise HandlerError(name, f"{function!r} cannot be called")
-    try:
-        parameters = list(inspect.signature(function).parameters.values())
-    except ValueError:
-        # Some built-in callables have no signature; they are tried with the context.
-        return True
-    positional = [item for item in parameters if item.kind in _POSITIONAL]
-    needed = [item for item in positional if item.default is item.empty]
-    keywords = [item for item in parameters if item.kind is item.KEYWORD_ONLY and item.default is item.empty]
-    if len(needed) > 1 or keywords:
-        raise HandlerError(name, "takes the context or nothing, but has more parameters without a default")
-    # Parameters with a default keep it: a handler that never meant to take the context must not get it in their place.
-    return bool(needed) or any(item.kind is item.VAR_POSITIONAL for item in parameters)
+def finished(value: Any, loop: HandlerLoop) -> Any:
+    """What a call of user code returned; if it can be awaited, what comes of that in the worker's event loop."""
+    if not inspect.isawaitable(value):
+        return value
+    main = value if inspect.iscoroutine(value) else _awaited(value)
+    return loop.run(main, contextvars.copy_context())
 
 
 async def _awaited(value: Any) -> Any:

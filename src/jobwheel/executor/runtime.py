@@ -12,7 +12,7 @@ from jobwheel.executor.context import current_run_log
 from jobwheel.executor.errors import StorageError
 from jobwheel.executor.execution import JobRunner
 from jobwheel.executor.gate import RunGate
-from jobwheel.executor.handlers import HandlerTable
+from jobwheel.executor.handler_table import HandlerTable
 from jobwheel.executor.ledger import RunLedger
 from jobwheel.executor.log_capture import LogCapture
 from jobwheel.executor.registration import Registration

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from jobwheel.executor.gate import Refusal, RunGate
-from jobwheel.executor.handlers import HandlerTable
+from jobwheel.executor.handler_table import HandlerTable
 from jobwheel.executor.ledger import RunLedger
 from jobwheel.executor.run_log import RunLog, RunLogFolder
 from jobwheel.executor.workers import AcceptedRun, WorkerPool
