@@ -2,16 +2,39 @@
 
 import contextvars
 import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 import msgspec
 
 from jobwheel.executor.errors import NotInJobError
 from jobwheel.executor.invocation import Outcome
 from jobwheel.executor.log_capture import RunLogger
-from jobwheel.executor.run_log import RunLog
-from jobwheel.wire.messages import FAILURE, SUCCESS, TriggerRequest
+from jobwheel.executor.run_log import LogSink
+from jobwheel.wire.messages import FAILURE, SUCCESS, TIMED_OUT, TriggerRequest
+
+Arguments = ParamSpec("Arguments")
+Returned = TypeVar("Returned")
+
+ReportProgress = Callable[[int, float, str], None]
+"""Takes a run's id, how far it is (0 to 1), and words; from any thread, and never waits."""
+
+
+def no_progress(_log_id: int, _fraction: float, _text: str) -> None:
+    """Nobody wants to know."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParentRun:
+    """The run whose success caused this one."""
+
+    log_id: int
+    message: str | None
+
 
 _current: contextvars.ContextVar["JobContext"] = contextvars.ContextVar("jobwheel_job_context")
 
@@ -19,11 +42,15 @@ _current: contextvars.ContextVar["JobContext"] = contextvars.ContextVar("jobwhee
 class JobContext:
     """One run, as its handler sees it. Each run has a context of its own; it may be used from any thread."""
 
-    __slots__ = ("_log", "_outcome", "_request", "_run_log")
+    __slots__ = ("_cancelled", "_log", "_outcome", "_report_progress", "_request", "_run_log")
 
-    def __init__(self, request: TriggerRequest, run_log: RunLog) -> None:
+    def __init__(
+        self, request: TriggerRequest, run_log: LogSink, report_progress: ReportProgress = no_progress
+    ) -> None:
         self._request = request
         self._run_log = run_log
+        self._report_progress = report_progress
+        self._cancelled = threading.Event()
         self._log: RunLogger | None = None
         self._outcome: Outcome | None = None
 
@@ -31,8 +58,7 @@ class JobContext:
     def current() -> "JobContext":
         """The context of the run that calls this, from anywhere below its handler.
 
-        It is known in the handler's tasks, and in threads that were started through `contextvars.copy_context().run`
-        or `asyncio.to_thread`.
+        It is known in the handler's tasks, in `asyncio.to_thread`, and in threads that run what `bind` gave.
 
         Raises:
             NotInJobError: no run is under way here.
@@ -91,6 +117,56 @@ class JobContext:
         return 1 if self._request.attempt is msgspec.UNSET else self._request.attempt
 
     @property
+    def parent(self) -> ParentRun | None:
+        """The run whose success caused this one; None if it has another cause, or under an admin of other make."""
+        parent = self._request.parent
+        return None if parent is msgspec.UNSET else ParentRun(parent.log_id, parent.handle_msg)
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the run is to end: it was killed, covered or timed out, or the executor stops.
+
+        A handler that looks at it and returns has time to tidy up. Whatever it returns then, the run has not succeeded.
+        """
+        return self._cancelled.is_set()
+
+    def wait_cancelled(self, timeout_s: float | None = None) -> bool:
+        """Wait until the run is to end, `timeout_s` at most: True means that it is. In a thread, not in a coroutine."""
+        return self._cancelled.wait(timeout_s)
+
+    def cancel(self) -> None:
+        """Let the handler know that the run is to end. For the executor; a handler just returns."""
+        self._cancelled.set()
+
+    def progress(self, fraction: float, text: str = "") -> None:
+        """Tell the admin how far the run is, for the people who look at it. Never waits.
+
+        At most one message a second is sent, the latest; none if the admin is away or does not want them.
+
+        Args:
+            fraction: from 0 to 1; what is beyond counts as 0 or 1.
+            text: a few words; they are cut after 1,000 characters.
+        """
+        self._report_progress(self.log_id, min(1.0, max(0.0, float(fraction))), str(text))
+
+    def bind(self, function: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
+        """The function, as one that knows this run wherever it is called: in a thread or a pool that a handler uses.
+
+        ```python
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(ctx.bind(convert), files))
+        ```
+        """
+        here = contextvars.copy_context()
+        here.run(self.enter)
+
+        def bound(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Returned:
+            # A copy for each call: one context cannot be entered by two threads at once.
+            return here.copy().run(function, *args, **kwargs)
+
+        return bound
+
+    @property
     def log(self) -> logging.Logger:
         """A logger that writes to this run's log, whatever thread uses it."""
         if self._log is None:
@@ -103,13 +179,18 @@ class JobContext:
         return Path(self._run_log.path)
 
     @property
-    def run_log(self) -> RunLog:
+    def request(self) -> TriggerRequest:
+        """What the admin sent."""
+        return self._request
+
+    @property
+    def run_log(self) -> LogSink:
         """Where `logging` inside the run goes."""
         return self._run_log
 
     @property
     def outcome(self) -> Outcome | None:
-        """What `succeed` or `fail` set, the last of them."""
+        """What `succeed`, `fail` or `time_out` set, the last of them."""
         return self._outcome
 
     def succeed(self, message: str | None = None) -> None:
@@ -120,12 +201,16 @@ class JobContext:
         """The run will have failed when the handler returns, whatever it returns."""
         self._outcome = Outcome(FAILURE, str(message))
 
+    def time_out(self, message: str) -> None:
+        """The run will have timed out (code 502) when the handler returns, whatever it returns."""
+        self._outcome = Outcome(TIMED_OUT, str(message))
+
     def enter(self) -> None:
         """Make this the current context. The caller runs inside a `contextvars.Context` made for the run."""
         _current.set(self)
 
 
-def current_run_log() -> RunLog | None:
+def current_run_log() -> LogSink | None:
     """The log of the run that calls this; None outside a run."""
     context = _current.get(None)
     return None if context is None else context.run_log

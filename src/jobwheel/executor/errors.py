@@ -71,6 +71,18 @@ class NotStartedError(JobwheelError):
         super().__init__(f"{what} is known once the executor has started")
 
 
+class StartedInChildError(JobwheelError):
+    """An executor that is started by a child process of an executor, which imports the program for its handlers."""
+
+    code: ClassVar[str] = "started_in_child"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the program starts its executor when it is imported, but its process handlers have to import it: "
+            'put the start behind `if __name__ == "__main__":`'
+        )
+
+
 class AdminRefusedError(JobwheelError):
     """An admin answered, but not with success.
 

@@ -2,20 +2,16 @@
 
 import contextvars
 import threading
-import traceback
-from asyncio import base_events, runners
 from collections.abc import Callable
 
-from jobwheel.executor import handler_loop, handlers
 from jobwheel.executor.context import JobContext
 from jobwheel.executor.handler_loop import HandlerLoop
 from jobwheel.executor.invocation import Outcome
+from jobwheel.executor.tracebacks import last_line_of, traceback_of
 from jobwheel.executor.workers import AcceptedRun
 from jobwheel.wire.messages import FAILURE, SUCCESS, Result
 
 MOST_MESSAGE_BYTES = 60_000
-# What leads to a handler, and says nothing about it: `asyncio.runners` and `base_events` among it.
-_OUR_FILES = frozenset({__file__, handlers.__file__, handler_loop.__file__, runners.__file__, base_events.__file__})
 _CUT_MARK = " … (cut here)"
 
 Settle = Callable[[Result], None]
@@ -56,8 +52,8 @@ def _invoke(run: AcceptedRun, context: JobContext, loop: HandlerLoop) -> Outcome
         # A context of its own, so that nothing a handler sets is seen by the next run of this thread.
         return contextvars.copy_context().run(_carry_out, run, context, loop)
     except BaseException as error:  # noqa: BLE001 - around user code: SystemExit and the like fail the run too
-        run.run_log.write("ERROR", _traceback(error))
-        return Outcome(FAILURE, _last_line(error))
+        run.run_log.write("ERROR", f"the handler raised an exception\n{traceback_of(error)}")
+        return Outcome(FAILURE, last_line_of(error))
 
 
 def _carry_out(run: AcceptedRun, context: JobContext, loop: HandlerLoop) -> Outcome:
@@ -74,20 +70,6 @@ def _start_line(run: AcceptedRun) -> str:
 
 def _end_line(outcome: Outcome) -> str:
     return f"end: code {outcome.code}" + ("" if outcome.message is None else f", message: {outcome.message}")
-
-
-def _traceback(error: BaseException) -> str:
-    # Without the frames of ours that lead to the handler, which say nothing about the handler.
-    frames = error.__traceback__
-    while frames is not None and frames.tb_frame.f_code.co_filename in _OUR_FILES:
-        frames = frames.tb_next
-    text = "".join(traceback.format_exception(type(error), error, frames or error.__traceback__))
-    return f"the handler raised an exception\n{text.rstrip()}"
-
-
-def _last_line(error: BaseException) -> str:
-    lines = "".join(traceback.format_exception_only(error)).strip().splitlines()
-    return lines[-1] if lines else type(error).__name__
 
 
 def storable(message: str) -> str:

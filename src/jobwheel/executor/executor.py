@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from jobwheel.executor.background import ExecutorThread, SignalWait
+from jobwheel.executor.child_setup import refuse_in_child
 from jobwheel.executor.errors import HandlerError, NotStartedError
 from jobwheel.executor.handler_table import HandlerTable, Isolation
 from jobwheel.executor.handlers import HandlerFunction, HandlerObject, Hook
@@ -190,6 +191,7 @@ class Executor:
         """Start; returns when requests are answered. Again: nothing.
 
         Raises:
+            HandlerError: a child process could not import a handler that is to run in one.
             BindError: the port is taken.
             StorageError: the log folder cannot be written.
         """
@@ -201,12 +203,14 @@ class Executor:
 
     def start_in_background(self) -> None:
         """As `start`, for who has no event loop."""
+        refuse_in_child()
         with self._change:
             if self.started:
                 return
             if not self.settings.enabled:
                 log.info("executor.disabled", setting="enabled")
                 return
+            self._handlers.check()
             runtime = ExecutorRuntime(self.settings, self._handlers, self._app, self._clock)
             thread = ExecutorThread(runtime)
             thread.start_and_wait()

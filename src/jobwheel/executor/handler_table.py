@@ -4,9 +4,11 @@ import inspect
 import threading
 from typing import Any, Literal, get_args
 
+from jobwheel.executor.child_setup import HandlerSource, refuse_local
 from jobwheel.executor.errors import HandlerError
 from jobwheel.executor.handlers import Hook, JobHandler
 from jobwheel.executor.invocation import Work
+from jobwheel.executor.process_call import ProcessHandler
 from jobwheel.executor.signatures import signature_of
 
 Isolation = Literal["thread", "process"]
@@ -37,13 +39,35 @@ class HandlerTable:
             raise HandlerError(name, "a name is a text that is not empty and has no spaces around it")
         if isolation not in get_args(Isolation):
             raise HandlerError(name, f"isolation is {isolation!r}, but must be one of {', '.join(get_args(Isolation))}")
+        source = HandlerSource(name, handler, init, destroy)
+        work: Work = job_handler(source)
         if isolation == "process":
-            raise HandlerError(name, "isolation is 'process', which does not work yet")
-        work = job_handler(name, handler, init, destroy)
+            refuse_local(source)
+            work = ProcessHandler(source)
+        self.add(work)
+
+    def add(self, work: Work) -> None:
+        """Add what is to be carried out under its name.
+
+        Raises:
+            HandlerError: the name is taken.
+        """
         with self._lock:
-            if name in self._handlers:
-                raise HandlerError(name, "is registered already; each name stands for one handler")
-            self._handlers[name] = work
+            if work.name in self._handlers:
+                raise HandlerError(work.name, "is registered already; each name stands for one handler")
+            self._handlers[work.name] = work
+
+    def check(self) -> None:
+        """See whether each handler can run where it is meant to, now that all modules are whole.
+
+        Raises:
+            HandlerError: a child process could not import one.
+        """
+        with self._lock:
+            works = list(self._handlers.values())
+        for work in works:
+            if isinstance(work, ProcessHandler):
+                work.source.setup()
 
     def get(self, name: str) -> Work | None:
         return self._handlers.get(name)
@@ -54,21 +78,21 @@ class HandlerTable:
             return sorted(self._handlers)
 
 
-def job_handler(name: str, handler: Any, init: Hook | None, destroy: Hook | None) -> JobHandler:
+def job_handler(source: HandlerSource) -> JobHandler:
     """A handler from a function, or from an object with `execute` that may have `init` and `destroy`.
 
     Raises:
         HandlerError: it is neither, or it cannot be called as handlers are.
     """
-    function = handler
-    if hasattr(handler, "execute"):
-        if inspect.isclass(handler):
-            raise HandlerError(name, f"{handler.__name__} is a class: register an object of it")
-        function = handler.execute
-        init = init or getattr(handler, "init", None)
-        destroy = destroy or getattr(handler, "destroy", None)
+    name, function, init, destroy = source.name, source.handler, source.init, source.destroy
+    if hasattr(source.handler, "execute"):
+        if inspect.isclass(source.handler):
+            raise HandlerError(name, f"{source.handler.__name__} is a class: register an object of it")
+        function = source.handler.execute
+        init = init or getattr(source.handler, "init", None)
+        destroy = destroy or getattr(source.handler, "destroy", None)
     if not callable(function):
-        raise HandlerError(name, f"{handler!r} is neither a function nor an object with `execute`")
+        raise HandlerError(name, f"{function!r} is neither a function nor an object with `execute`")
     for hook_name, hook in (("init", init), ("destroy", destroy)):
         _check_hook(name, hook_name, hook)
     signature = signature_of(name, function)

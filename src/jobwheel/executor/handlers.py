@@ -81,7 +81,8 @@ class HandlerCall:
         return self.context.outcome or Outcome(SUCCESS, message_of(value))
 
     def stop(self) -> None:
-        """Nothing asks a function to end yet."""
+        """Let the handler know that it is to end."""
+        self.context.cancel()
 
     def kill(self) -> bool:
         """Nothing ends a thread."""

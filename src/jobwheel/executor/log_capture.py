@@ -4,7 +4,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from jobwheel.executor.run_log import RunLog
+from jobwheel.executor.run_log import LogSink
 
 _FORMATTER = logging.Formatter()
 
@@ -16,7 +16,7 @@ class RunLogger(logging.Logger):
     what the root logger's level lets through.
     """
 
-    def __init__(self, run_log: RunLog) -> None:
+    def __init__(self, run_log: LogSink) -> None:
         super().__init__("jobwheel.run")
         self.parent = logging.getLogger()
         self._run_log = run_log
@@ -39,7 +39,7 @@ class RunLogHandler(logging.Handler):
         current: gives the log of the run that is calling, None outside a run.
     """
 
-    def __init__(self, current: Callable[[], RunLog | None]) -> None:
+    def __init__(self, current: Callable[[], LogSink | None]) -> None:
         super().__init__()
         self._current = current
 
@@ -72,7 +72,7 @@ class RunLogHandler(logging.Handler):
 class LogCapture:
     """Installs the handler for as long as at least one executor of the process works. Safe to use from any thread."""
 
-    def __init__(self, current: Callable[[], RunLog | None]) -> None:
+    def __init__(self, current: Callable[[], LogSink | None]) -> None:
         self._handler = RunLogHandler(current)
         self._lock = threading.Lock()
         self._level: int | None = None
