@@ -70,6 +70,7 @@ EXECUTOR_MEANINGS: Mapping[str, str] = {
     "queue_limit": "How many runs of a job may wait; more are refused.",
     "timeout_s": "How long an admin may take to answer.",
     "stop_deadline_s": "How long runs under way may take when it stops.",
+    "grace_s": "How long a run that is to end may take; then it is reported, and its job goes on without it.",
     "idle_s": "After how long without a run a job's thread ends.",
     "embedded_server": "Off: its HTTP API is mounted elsewhere (`Executor.asgi_app`), at `address`.",
     "enabled": "Off: starting it does nothing.",

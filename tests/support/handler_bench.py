@@ -1,9 +1,11 @@
 """One worker without its executor: runs handlers one after the other, and ends."""
 
+import contextvars
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from jobwheel import JobContext
 from jobwheel.executor.handler_loop import HandlerLoop
@@ -12,6 +14,8 @@ from jobwheel.executor.invocation import Invocation, Outcome
 from jobwheel.executor.run_log import RunLogFolder
 from jobwheel.kernel.clock import SystemClock
 from jobwheel.wire.messages import TriggerRequest
+
+Returned = TypeVar("Returned")
 
 
 @dataclass
@@ -25,8 +29,14 @@ class StartedRun:
     _thread: threading.Thread | None = None
 
     def run(self) -> Outcome:
-        self.context.enter()
-        return self.invocation.run()
+        """Carry it out as a worker does, inside its context."""
+        return self.inside(self.invocation.run)
+
+    def inside(self, function: Callable[[], Returned]) -> Returned:
+        """Call a function where the run is known, as in its handler."""
+        here = contextvars.copy_context()
+        here.run(self.context.enter)
+        return here.run(function)
 
     def start(self) -> None:
         self._thread = threading.Thread(target=self._keep)

@@ -17,6 +17,7 @@ from jobwheel.wire.codec import encode_envelope
 from jobwheel.wire.server import WireApp, WireRequest
 
 DEADLINE_S = 8.0
+_PATHS = ("registry", "registryRemove", "callback", "progress")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,7 @@ class RecordingAdmin:
                 await super().startup(sockets)
                 ready.set()
 
-        app = WireApp({f"{self.base}/api/{name}": self._record for name in ("registry", "registryRemove", "callback")})
+        app = WireApp({f"{self.base}/api/{name}": self._record for name in _PATHS})
         config = uvicorn.Config(
             app, http="httptools", ws="none", lifespan="off", log_config=None, access_log=False, **self._certificate()
         )

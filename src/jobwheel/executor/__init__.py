@@ -1,6 +1,6 @@
 """The SDK that users embed: an executor registers with admins and runs the jobs they send."""
 
-from jobwheel.executor.context import JobContext
+from jobwheel.executor.context import JobContext, ParentRun
 from jobwheel.executor.errors import (
     BindError,
     HandlerError,
@@ -11,6 +11,7 @@ from jobwheel.executor.errors import (
 )
 from jobwheel.executor.executor import Executor
 from jobwheel.executor.settings import ExecutorSettings
+from jobwheel.executor.thread_kill import RunKilled
 
 __all__ = [
     "BindError",
@@ -20,6 +21,8 @@ __all__ = [
     "JobContext",
     "NotInJobError",
     "NotStartedError",
+    "ParentRun",
+    "RunKilled",
     "SettingError",
     "StorageError",
 ]

@@ -13,6 +13,7 @@ from jobwheel.wire.messages import (
     Dialect,
     Envelope,
     Features,
+    Progress,
     RegistryRequest,
     Result,
 )
@@ -45,6 +46,10 @@ class AdminClient:
     async def callback(self, admin: str, results: list[Result]) -> Envelope:
         """Hand over results. A success means that the admin has them for good, or that it never could take them."""
         return await self._post(admin, "api/callback", encode_callbacks(results, self._settings.dialect))
+
+    async def progress(self, admin: str, progress: list[Progress]) -> Envelope:
+        """Tell how far runs are."""
+        return await self._post(admin, "api/progress", encode(progress))
 
     def _registry(self, address: str, features: Features | None) -> RegistryRequest:
         return RegistryRequest(

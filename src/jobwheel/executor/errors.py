@@ -59,7 +59,9 @@ class NotInJobError(JobwheelError):
     code: ClassVar[str] = "not_in_job"
 
     def __init__(self) -> None:
-        super().__init__("no run is under way here: a thread sees its starter's run only with contextvars.copy_context")
+        super().__init__(
+            "no run is under way here: a thread sees its starter's run only through `bind` of the run's JobContext"
+        )
 
 
 class NotStartedError(JobwheelError):

@@ -24,7 +24,7 @@ log = get_logger(__name__)
 
 Function = TypeVar("Function", bound=HandlerFunction)
 
-_PATHS = ("/beat", "/idleBeat", "/run", "/trigger", BATCH_PATH, "/log")
+_PATHS = ("/beat", "/idleBeat", "/run", "/trigger", BATCH_PATH, "/kill", "/runStatus", "/log")
 
 
 class Executor:
@@ -45,7 +45,7 @@ class Executor:
         log_path: the folder of run logs and of results that wait for an admin.
         dialect: what the admins speak: A (2.2), B (2.3 to 3.4), C (3.5 and later). Jobwheel's speak all of them.
         options: the rest of `ExecutorSettings`: `heartbeat_s`, `queue_limit`, `timeout_s`, `stop_deadline_s`,
-            `idle_s`, `embedded_server`, `enabled`, `tls_certificate`, `tls_key`, `ca_file`.
+            `idle_s`, `grace_s`, `embedded_server`, `enabled`, `tls_certificate`, `tls_key`, `ca_file`.
 
     Raises:
         SettingError: a setting cannot work; names it and what is valid.
@@ -198,7 +198,7 @@ class Executor:
         await asyncio.to_thread(self.start_in_background)
 
     async def stop(self) -> None:
-        """Stop gracefully; returns when all is over: `stop_deadline_s` at most, and a little for the last results."""
+        """Stop gracefully; returns when all is over, after `stop_deadline_s` at most or a moment more."""
         await asyncio.to_thread(self.stop_in_background)
 
     def start_in_background(self) -> None:

@@ -8,11 +8,14 @@ from dataclasses import dataclass
 
 import msgspec
 
+from jobwheel.executor.accepted_run import AcceptedRun
+from jobwheel.executor.control import RunControl
+from jobwheel.executor.endings import DISCARD_LATER_EFFECT
 from jobwheel.executor.errors import StorageError, listed
 from jobwheel.executor.handler_table import HandlerTable
 from jobwheel.executor.ledger import RunLedger
-from jobwheel.executor.run_log import RunLogFolder
-from jobwheel.executor.workers import AcceptedRun, WorkerPool
+from jobwheel.executor.run_log import RunLog, RunLogFolder
+from jobwheel.executor.workers import WorkerPool
 from jobwheel.kernel.logging import get_logger
 from jobwheel.wire.messages import Reason, TriggerRequest
 
@@ -20,6 +23,9 @@ log = get_logger(__name__)
 
 BEAN = "BEAN"
 SERIAL_EXECUTION = "SERIAL_EXECUTION"
+DISCARD_LATER = "DISCARD_LATER"
+COVER_EARLY = "COVER_EARLY"
+_BLOCK_STRATEGIES = (SERIAL_EXECUTION, DISCARD_LATER, COVER_EARLY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +44,23 @@ class RunGate:
     """
 
     def __init__(
-        self, instance: str, handlers: HandlerTable, ledger: RunLedger, folder: RunLogFolder, pool: WorkerPool
+        self,
+        instance: str,
+        handlers: HandlerTable,
+        ledger: RunLedger,
+        folder: RunLogFolder,
+        pool: WorkerPool,
+        control: RunControl,
     ) -> None:
         self._instance = instance
         self._handlers = handlers
         self._ledger = ledger
         self._folder = folder
         self._pool = pool
+        self._control = control
         self._lock = threading.Lock()
         self._closed = False
+        self._draining = False
         # A thread of its own: those of the loop may all be busy, with long logs or with what the application does.
         self._batches = ThreadPoolExecutor(1, "jobwheel-batches")
 
@@ -55,6 +69,17 @@ class RunGate:
         with self._lock:
             self._closed = True
         self._batches.shutdown(wait=False)
+
+    def drain(self, *, draining: bool) -> bool:
+        """Take no new runs as long as this is so; True if that is news. What was accepted goes on."""
+        with self._lock:
+            changed, self._draining = self._draining != draining, draining
+            return changed
+
+    @property
+    def draining(self) -> bool:
+        """Whether new runs are refused, for now or for good."""
+        return self._closed or self._draining
 
     def submit(self, request: TriggerRequest) -> Refusal | None:
         """Queue the run; None means accepted."""
@@ -100,14 +125,14 @@ class RunGate:
     def _unwilling(self, request: TriggerRequest) -> Refusal | None:
         if self._closed:
             return Refusal("this executor is stopping and takes no more runs", Reason.STOPPING)
+        if self._draining:
+            return Refusal("this executor is being drained and takes no runs for now", Reason.STOPPING)
         if request.glue_type != BEAN:
             return Refusal(f"glueType {request.glue_type} is not supported: {BEAN} handlers run here, scripts do not")
-        strategy = request.executor_block_strategy or SERIAL_EXECUTION
-        if strategy != SERIAL_EXECUTION:
-            return Refusal(f"executorBlockStrategy {strategy} is not supported yet: use {SERIAL_EXECUTION}")
-        if request.executor_timeout > 0:
-            return Refusal(f"executorTimeout {request.executor_timeout} is not supported yet: use 0")
-        if not self._pool.has_room(request.job_id):
+        strategy = request.executor_block_strategy
+        if strategy == DISCARD_LATER and not self._pool.is_idle(request.job_id):
+            return Refusal(DISCARD_LATER_EFFECT, Reason.BLOCKED)
+        if strategy != COVER_EARLY and not self._pool.has_room(request.job_id):
             return Refusal(f"the queue of job {request.job_id} is full", Reason.FULL)
         return None
 
@@ -122,6 +147,7 @@ class RunGate:
         except StorageError as error:
             return Refusal(f"the run's log cannot be made: {error.message}")
         run = AcceptedRun(request, handler, run_log)
+        self._make_way(request, run_log)
         self._ledger.accept(run.key)
         try:
             self._pool.submit(run)
@@ -130,3 +156,12 @@ class RunGate:
             run_log.discard()
             return Refusal(f"the run cannot begin: {error}")
         return None
+
+    def _make_way(self, request: TriggerRequest, run_log: RunLog) -> None:
+        strategy = request.executor_block_strategy or SERIAL_EXECUTION
+        if strategy == COVER_EARLY:
+            self._control.cover(request.job_id)
+        elif strategy not in _BLOCK_STRATEGIES:
+            # As executors of the reference do: a name that is new to them does not keep a job from running.
+            known = listed(_BLOCK_STRATEGIES)
+            run_log.write("WARNING", f"block strategy {strategy} is not known here ({known}): {SERIAL_EXECUTION} it is")

@@ -11,8 +11,10 @@ import msgspec
 from jobwheel.executor.context import JobContext
 from jobwheel.executor.errors import ParameterError
 from jobwheel.executor.handler_loop import HandlerLoop
+from jobwheel.executor.handler_task import HandlerTask
 from jobwheel.executor.invocation import Outcome
 from jobwheel.executor.parameters import Reader
+from jobwheel.executor.thread_kill import KillableSection
 from jobwheel.kernel.logging import get_logger
 from jobwheel.wire.messages import FAILURE, SUCCESS
 
@@ -52,40 +54,57 @@ class JobHandler:
         first: list[Any] = [context] if self.takes_context else []
         return first if self.read_parameter is None else [*first, self.read_parameter(context.parameter)]
 
-    def prepare(self, loop: HandlerLoop) -> None:
-        """Call `init`, unless it has been called in this worker without an error."""
+    def prepare(self, loop: HandlerLoop, finish: Callable[[Any], Any]) -> None:
+        """Call `init`, unless it has been called in this worker without an error; `finish` awaits what it returns."""
         if self.init is not None or self.destroy is not None:
-            loop.keep(self, lambda: WorkerHooks(self, loop)).begin()
+            loop.keep(self, lambda: WorkerHooks(self, loop)).begin(finish)
 
     def begin(self, context: JobContext, loop: HandlerLoop) -> "HandlerCall":
         """A call of the function for one run."""
         return HandlerCall(self, context, loop)
 
 
-@dataclass(frozen=True, slots=True)
 class HandlerCall:
-    """One call of a handler's function, in the worker's thread; an async one runs in the worker's event loop."""
+    """One call of a handler's function, in the worker's thread; an async one runs in the worker's event loop.
 
-    handler: JobHandler
-    context: JobContext
-    loop: HandlerLoop
+    To stop it tells the context, and cancels the task of an async handler a moment later. Killed, the task is
+    cancelled; if its loop does not react, or it goes on, `RunKilled` is raised in the thread.
+    """
+
+    def __init__(self, handler: JobHandler, context: JobContext, loop: HandlerLoop) -> None:
+        self.handler = handler
+        self.context = context
+        self.loop = loop
+        self._section = KillableSection()
+        self._task = HandlerTask()
 
     def run(self) -> Outcome:
         """Call the function. What it returns becomes the message, unless it has set an outcome."""
-        try:
-            arguments = self.handler.arguments(self.context)
-        except ParameterError as error:
-            return Outcome(FAILURE, error.message)
-        self.handler.prepare(self.loop)
-        value = finished(self.handler.function(*arguments), self.loop)
-        return self.context.outcome or Outcome(SUCCESS, message_of(value))
+        with self._section:
+            try:
+                arguments = self.handler.arguments(self.context)
+            except ParameterError as error:
+                return Outcome(FAILURE, error.message)
+            self.handler.prepare(self.loop, self._finished)
+            value = self._finished(self.handler.function(*arguments))
+            return self.context.outcome or Outcome(SUCCESS, message_of(value))
+
+    def _finished(self, value: Any) -> Any:
+        """What user code returned; if it can be awaited, what comes of that in a task that can be cancelled."""
+        if not inspect.isawaitable(value):
+            return value
+        return self.loop.run(self._task.follow(value), contextvars.copy_context())
 
     def stop(self) -> None:
-        """Let the handler know that it is to end."""
+        """Ask it to end."""
         self.context.cancel()
+        self._task.cancel_soon()
 
     def kill(self) -> bool:
-        """Nothing ends a thread."""
+        """End it if it can be ended. Again: by harder means."""
+        if not self._task.cancel():
+            self._section.kill()
+            self._task.wake()
         return False
 
 
@@ -97,11 +116,11 @@ class WorkerHooks:
         self._loop = loop
         self._begun = False
 
-    def begin(self) -> None:
+    def begin(self, finish: Callable[[Any], Any]) -> None:
         """Call `init`. Again: nothing, but one that raised is called anew."""
         if not self._begun:
             if self._handler.init is not None:
-                finished(self._handler.init(), self._loop)
+                finish(self._handler.init())
             self._begun = True
 
     def close(self) -> None:
@@ -109,18 +128,12 @@ class WorkerHooks:
         if not self._begun or self._handler.destroy is None:
             return
         try:
-            finished(self._handler.destroy(), self._loop)
+            value = self._handler.destroy()
+            if inspect.isawaitable(value):
+                self._loop.run(_awaited(value), contextvars.copy_context())
         except BaseException:
             # Around user code, in a thread that has more to close.
             log.exception("job.destroy_failed", handler=self._handler.name)
-
-
-def finished(value: Any, loop: HandlerLoop) -> Any:
-    """What a call of user code returned; if it can be awaited, what comes of that in the worker's event loop."""
-    if not inspect.isawaitable(value):
-        return value
-    main = value if inspect.iscoroutine(value) else _awaited(value)
-    return loop.run(main, contextvars.copy_context())
 
 
 async def _awaited(value: Any) -> Any:

@@ -44,7 +44,7 @@ class Registration(Service):
         address: str,
         features: Callable[[], Features],
         clock: Clock,
-        on_contact: Callable[[], None],
+        on_contact: Callable[[str, Envelope], None],
     ) -> None:
         super().__init__("executor.registration", clock)
         self._admin = admin
@@ -86,7 +86,7 @@ class Registration(Service):
         before, state.may_be_registered = state.may_be_registered, True
         state.silent.clear()
         try:
-            await self._admin.register(state.root, self._address, self._features())
+            envelope = await self._admin.register(state.root, self._address, self._features())
         except UncertainError as error:
             state.failed(str(error))
         except UnreachableError as error:
@@ -97,7 +97,7 @@ class Registration(Service):
             state.failed(f"{error}{_advice(error)}")
         else:
             state.succeeded(self._address)
-            self._on_contact()
+            self._on_contact(state.root, envelope)
         finally:
             state.silent.set()
 

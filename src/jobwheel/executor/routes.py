@@ -3,11 +3,11 @@
 import asyncio
 from collections.abc import Mapping
 
+from jobwheel.executor.control import RunControl
 from jobwheel.executor.gate import Refusal, RunGate
-from jobwheel.executor.ledger import RunLedger
 from jobwheel.executor.log_reader import RunLogReader, missing_page
 from jobwheel.executor.run_log import RunLogFolder, is_storable
-from jobwheel.executor.workers import WorkerPool
+from jobwheel.executor.run_states import RunStates
 from jobwheel.kernel.logging import get_logger
 from jobwheel.wire.batch import BATCH_PATH, decode_batch, encode_batch_reply
 from jobwheel.wire.codec import decode, encode_envelope
@@ -19,8 +19,10 @@ from jobwheel.wire.messages import (
     TOKEN_HEADER,
     WRONG_TOKEN_MESSAGE,
     JobQuery,
+    KillRequest,
     LogPage,
     LogQuery,
+    StatusQuery,
     TriggerRequest,
 )
 from jobwheel.wire.server import Handler, WireRequest
@@ -39,15 +41,15 @@ class ExecutorRoutes:
         instance: str,
         tokens: AccessTokens,
         gate: RunGate,
-        pool: WorkerPool,
-        ledger: RunLedger,
+        control: RunControl,
+        states: RunStates,
         folder: RunLogFolder,
     ) -> None:
         self._instance = instance
         self._tokens = tokens
         self._gate = gate
-        self._pool = pool
-        self._ledger = ledger
+        self._control = control
+        self._states = states
         self._folder = folder
         self._reader = RunLogReader()
         self._success = encode_envelope(SUCCESS, instance=instance)
@@ -61,6 +63,8 @@ class ExecutorRoutes:
             "/run": run,
             "/trigger": run,
             BATCH_PATH: self._guarded(self.run_batch),
+            "/kill": self._guarded(self.kill),
+            "/runStatus": self._guarded(self.run_status),
             "/log": self._guarded(self.log),
         }
 
@@ -85,7 +89,7 @@ class ExecutorRoutes:
 
     async def idle_beat(self, request: WireRequest) -> bytes:
         job_id = decode(request.body, JobQuery).job_id
-        if self._pool.is_idle(job_id):
+        if self._states.is_idle(job_id):
             return self._success
         return encode_envelope(FAILURE, f"job {job_id} is running or queued here", instance=self._instance)
 
@@ -110,6 +114,25 @@ class ExecutorRoutes:
         log.info("run.refused", job_id=trigger.job_id, log_id=trigger.log_id, reason=refusal.message)
         return encode_envelope(FAILURE, refusal.message, instance=self._instance, reason=refusal.reason)
 
+    async def kill(self, request: WireRequest) -> bytes:
+        """A success also if nothing of it is here; the message says what was ended."""
+        query = decode(request.body, KillRequest)
+        # Off the loop: of a long queue each run is settled on the disk.
+        if isinstance(query.log_id, int):
+            what = f"run {query.log_id}"
+            ended = await asyncio.to_thread(self._control.kill_run, query.log_id)
+        else:
+            what = f"job {query.job_id}"
+            ended = await asyncio.to_thread(self._control.kill_job, query.job_id)
+        log.info("run.kill", what=what, ended=ended, client=request.client)
+        message = f"{what}: {ended} ended" if ended else f"{what} is neither running nor queued here"
+        return encode_envelope(SUCCESS, message, instance=self._instance)
+
+    async def run_status(self, request: WireRequest) -> bytes:
+        log_ids = decode(request.body, StatusQuery).log_ids
+        states = await asyncio.to_thread(self._states.of, log_ids)
+        return encode_envelope(SUCCESS, value=states, instance=self._instance)
+
     async def log(self, request: WireRequest) -> bytes:
         query = decode_log_query(request.body)
         _check_run(query.log_id, query.log_date_time)
@@ -119,7 +142,7 @@ class ExecutorRoutes:
 
     def _read_log(self, query: LogQuery) -> LogPage:
         # Looked up before the file is read: what is written in between must not be missed.
-        over = not self._ledger.is_open(query.log_id)
+        over = not self._states.is_open(query.log_id)
         path = self._folder.find(query.log_id, query.log_date_time)
         if path is None:
             return missing_page(query.from_line, query.log_id)

@@ -9,15 +9,18 @@ from jobwheel.executor.address import RegisteredAddress, choose_address
 from jobwheel.executor.admin_client import AdminClient
 from jobwheel.executor.callbacks import CallbackSender
 from jobwheel.executor.context import current_run_log
+from jobwheel.executor.control import RunControl
 from jobwheel.executor.errors import StorageError
 from jobwheel.executor.execution import JobRunner
 from jobwheel.executor.gate import RunGate
 from jobwheel.executor.handler_table import HandlerTable
 from jobwheel.executor.ledger import RunLedger
 from jobwheel.executor.log_capture import LogCapture
+from jobwheel.executor.progress import ProgressSender
 from jobwheel.executor.registration import Registration
 from jobwheel.executor.routes import ExecutorRoutes
 from jobwheel.executor.run_log import RunLogFolder
+from jobwheel.executor.run_states import RunStates
 from jobwheel.executor.server import ExecutorApp, bind
 from jobwheel.executor.settings import ExecutorSettings
 from jobwheel.executor.spool import Spool
@@ -27,15 +30,17 @@ from jobwheel.kernel.clock import Clock
 from jobwheel.kernel.logging import get_logger
 from jobwheel.kernel.service import Service
 from jobwheel.wire.client import WireClient
+from jobwheel.wire.codec import envelope_value
+from jobwheel.wire.errors import MalformedMessageError
 from jobwheel.wire.http_server import HttpOptions, HttpServer
-from jobwheel.wire.messages import Features, Result
+from jobwheel.wire.messages import Envelope, Features, RegistryReply, Result
 from jobwheel.wire.server import WireApp
 from jobwheel.wire.tokens import AccessTokens
 
 log = get_logger(__name__)
 
-# What of the stop's deadline is kept for sending the last results.
-_FLUSH_SHARE: Final = 0.2
+# What of the stop's deadline is kept for ending what does not end by itself, and for sending the last results, each.
+_SHARE: Final = 0.2
 _MOST_FLUSH_S: Final = 5.0
 
 
@@ -52,18 +57,20 @@ class ExecutorRuntime(Service):
         self._folder = RunLogFolder(self._log_path, clock)
         self._ledger = RunLedger(clock)
         self._spool = Spool(self._log_path / "spool", self.instance)
-        self._runner = JobRunner(self._settle)
-        self._pool = WorkerPool(self._runner.run_one, clock, settings.queue_limit, settings.idle_s)
-        self._gate = RunGate(self.instance, handlers, self._ledger, self._folder, self._pool)
-        self._capture = LogCapture(current_run_log)
         self._client = WireClient(clock, connect_timeout_s=settings.timeout_s, ssl_context=client_context(settings))
         self._admin = AdminClient(settings, self._client)
+        self._progress = ProgressSender(self._admin, clock)
+        self._runner = JobRunner(self._settle, clock, settings.grace_s, self._progress.report)
+        self._pool = WorkerPool(self._runner.run_one, clock, settings.queue_limit, settings.idle_s)
+        self._control = RunControl(self._pool, self._runner)
+        self._runner.on_left_alone = self._control.go_on_without
+        self._gate = RunGate(self.instance, handlers, self._ledger, self._folder, self._pool, self._control)
+        self._capture = LogCapture(current_run_log)
         self._sender = CallbackSender(self._spool, self._ledger, self._admin, settings.admins, clock)
         self._server: HttpServer | None = None
         self._registration: Registration | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._notified = False
-        self._draining = False
         self.port: int | None = None
         self.address: str | None = None
 
@@ -73,10 +80,13 @@ class ExecutorRuntime(Service):
             instance=self.instance,
             version=__version__,
             batch=True,
-            draining=self._draining,
+            kill_by_log=True,
+            status=True,
+            draining=self._gate.draining,
             running=self._pool.running,
             queued=self._pool.queued,
             spooled=self._spool.pending,
+            abandoned=self._pool.abandoned,
         )
 
     async def on_start(self) -> None:
@@ -89,6 +99,7 @@ class ExecutorRuntime(Service):
         await self._client.start()
         if self._settings.admins:
             await self._sender.start()
+            await self._progress.start()
         self._app.serve(self._wire_app())
         if self._settings.embedded_server:
             await self._start_server()
@@ -102,7 +113,8 @@ class ExecutorRuntime(Service):
 
     def _wire_app(self) -> WireApp:
         tokens = AccessTokens(self._settings.access_tokens)
-        routes = ExecutorRoutes(self.instance, tokens, self._gate, self._pool, self._ledger, self._folder)
+        states = RunStates(self._pool, self._ledger, self._spool)
+        routes = ExecutorRoutes(self.instance, tokens, self._gate, self._control, states, self._folder)
         return WireApp(routes.table())
 
     async def _start_server(self) -> None:
@@ -123,18 +135,29 @@ class ExecutorRuntime(Service):
         self.address = chosen.url
         _tell(settings.app_name, chosen)
         self._registration = Registration(
-            self._admin, settings, chosen.url, self.features, self.clock, self._sender.retry_now
+            self._admin, settings, chosen.url, self.features, self.clock, self._on_contact
         )
         await self._registration.start()
 
+    def _on_contact(self, admin: str, answer: Envelope) -> None:
+        """An admin has answered a beat."""
+        self._sender.retry_now()
+        try:
+            features = envelope_value(answer, RegistryReply).features
+        except MalformedMessageError:
+            return  # not one of ours, which has no wishes
+        self._progress.want(admin, wanted=features.progress)
+        if self._gate.drain(draining=features.drain):
+            log.warning("executor.draining" if features.drain else "executor.drained_no_more", admin=admin)
+
     async def on_stop(self) -> None:
-        """Leave the registry, take nothing new, finish what is accepted until the deadline, report, end."""
+        """Leave the registry, take nothing new, finish what is accepted, end what is left, report; by the deadline."""
         deadline = self.clock.monotonic() + self._settings.stop_deadline_s
-        self._draining = True
         self._gate.close()
         if self._registration is not None:
             await self._registration.stop()
         await self._finish_runs(deadline)
+        await self._progress.stop()
         if self._sender.running:
             await self._sender.flush(max(0.5, deadline - self.clock.monotonic()))
             await self._sender.stop()
@@ -147,17 +170,14 @@ class ExecutorRuntime(Service):
         self._capture.remove()
 
     async def _finish_runs(self, deadline: float) -> None:
-        kept = min(_MOST_FLUSH_S, self._settings.stop_deadline_s * _FLUSH_SHARE)
+        share = self._settings.stop_deadline_s * _SHARE
+        flush_s, grace_s = min(_MOST_FLUSH_S, share), min(self._settings.grace_s, share)
         self._pool.close()
-        if await asyncio.to_thread(self._pool.join, deadline - kept - self.clock.monotonic()):
-            return
-        queued, running = self._pool.abandon()
-        log.error("executor.runs_not_finished", running=len(running), queued=len(queued))
-        for run in queued:
-            self._runner.give_up(run, "the executor stopped before this run began")
-        for run in running:
-            reason = "the executor stopped while this run was under way; how it ended is not known"
-            self._runner.give_up(run, reason)
+        if not await asyncio.to_thread(self._pool.join, deadline - flush_s - grace_s - self.clock.monotonic()):
+            self._control.stop_all(grace_s)
+            await asyncio.to_thread(self._pool.join, deadline - flush_s - self.clock.monotonic())
+            self._control.give_up_all()
+        await asyncio.to_thread(self._runner.close)
 
     def _settle(self, result: Result) -> None:
         """Called in worker threads: durable first, known as over afterwards."""

@@ -45,6 +45,7 @@ class ExecutorSettings:
     timeout_s: float = 3.0
     stop_deadline_s: float = 30.0
     idle_s: float = 90.0
+    grace_s: float = 5.0
     embedded_server: bool = True
     enabled: bool = True
     tls_certificate: Path | None = None
@@ -269,6 +270,7 @@ _PARSERS: Final[Mapping[str, tuple[str, Callable[[str, object], Any]]]] = {
     "timeout_s": ("timeout_s", _seconds(0.1, 600)),
     "stop_deadline_s": ("stop_deadline_s", _seconds(0, 86400)),
     "idle_s": ("idle_s", _seconds(0.001, 86400)),
+    "grace_s": ("grace_s", _seconds(0, 3600)),
     "embedded_server": ("embedded_server", _flag),
     "enabled": ("enabled", _flag),
     "tls_certificate": ("tls_certificate", _file),

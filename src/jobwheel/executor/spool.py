@@ -9,6 +9,7 @@ import fcntl
 import os
 import threading
 from collections import deque
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -141,6 +142,17 @@ class Spool:
                 if segment.pending:
                     return segment.read(most, most_bytes)
         return None
+
+    def holding(self, log_ids: Collection[int]) -> set[int]:
+        """Those of the runs whose results wait. Reads all that waits: call it off the event loop."""
+        held: set[int] = set()
+        with self._lock:
+            segments = [segment for segment in self._segments if segment.pending]
+        for segment in segments:
+            # One by one, so that nobody who puts a result waits for all of them.
+            with self._lock:
+                held |= segment.log_ids().intersection(log_ids)
+        return held
 
     def done(self, batch: SpoolBatch) -> None:
         """An admin has the results of a batch, which was the last one read."""

@@ -49,6 +49,10 @@ class Segment(Protocol):
         """The oldest results that wait."""
         ...
 
+    def log_ids(self) -> set[int]:
+        """The runs of the results that wait. Empty once the segment is deleted or closed."""
+        ...
+
     def done(self, batch: SpoolBatch) -> None:
         """The results of the batch need not be kept."""
         ...
@@ -159,6 +163,11 @@ class SegmentFile:
             log.warning("spool.line_unreadable", file=self._path, bytes=len(line), error=str(error))
             return None
 
+    def log_ids(self) -> set[int]:
+        if self._descriptor < 0 or not self.pending:
+            return set()
+        return {result.log_id for result in self.read(self.pending, self.size).results}
+
     def done(self, batch: SpoolBatch) -> None:
         self._start = batch.end
         self.pending -= batch.lines
@@ -213,6 +222,9 @@ class MemorySegment:
                 break
             results.append(result)
         return SpoolBatch(self, results, 0, len(results))
+
+    def log_ids(self) -> set[int]:
+        return {result.log_id for result in self._results}
 
     def done(self, batch: SpoolBatch) -> None:
         for result in batch.results:

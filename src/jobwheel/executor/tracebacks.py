@@ -2,26 +2,27 @@
 
 import multiprocessing.spawn
 import traceback
-from asyncio import base_events, runners
+from asyncio import base_events, events, runners
 from pathlib import Path
 from typing import Final
 
 _OURS: Final = str(Path(__file__).parent)
 # What else leads to user code, and says nothing about it.
 _LEADING: Final = frozenset(
-    {runners.__file__, base_events.__file__, multiprocessing.spawn.__file__, "<frozen runpy>"},
+    {runners.__file__, base_events.__file__, events.__file__, multiprocessing.spawn.__file__, "<frozen runpy>"},
 )
 
 
 def traceback_of(error: BaseException) -> str:
     """The traceback from the first line of user code on."""
     frames = error.__traceback__
-    while frames is not None and _leads(frames.tb_frame.f_code.co_filename):
+    while frames is not None and leads_to_user_code(frames.tb_frame.f_code.co_filename):
         frames = frames.tb_next
     return "".join(traceback.format_exception(type(error), error, frames or error.__traceback__)).rstrip()
 
 
-def _leads(file_name: str) -> bool:
+def leads_to_user_code(file_name: str) -> bool:
+    """Whether a frame of this file says nothing about the user code that it has called."""
     return file_name in _LEADING or file_name.startswith(_OURS)
 
 

@@ -17,6 +17,9 @@ WRONG_TOKEN_MESSAGE = "The access token is wrong."  # noqa: S105 - the reply tha
 
 MAX_BODY_BYTES = 10 * 1024 * 1024
 
+MOST_ASKED = 10_000
+"""Of how many runs one question for their status may be."""
+
 MOST_INSTANCE = 36
 """How long the id of an executor's process may be: that of a UUID."""
 
@@ -81,9 +84,31 @@ class TriggerRequest(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
 
 class JobQuery(msgspec.Struct, frozen=True, rename="camel"):
-    """`/idleBeat` and `/kill`: the job that is meant."""
+    """`/idleBeat`: the job that is meant."""
 
     job_id: Int64
+
+
+class KillRequest(msgspec.Struct, frozen=True, rename="camel"):
+    """`/kill`: end every run of the job that is here, or, with a `log_id`, that run alone."""
+
+    job_id: Int64
+    log_id: Int64 | msgspec.UnsetType = msgspec.UNSET
+
+
+class RunStatus(StrEnum):
+    """Where a run is, as its executor sees it."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    REPORTING = "reporting"
+    UNKNOWN = "unknown"
+
+
+class StatusQuery(msgspec.Struct, frozen=True, rename="camel"):
+    """`/runStatus`: the runs that are asked about. The answer maps each id to its `RunStatus`."""
+
+    log_ids: Annotated[list[Int64], msgspec.Meta(max_length=MOST_ASKED)]
 
 
 class LogQuery(msgspec.Struct, frozen=True):
@@ -104,7 +129,10 @@ class LogPage(msgspec.Struct, frozen=True):
 
 
 class Features(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """What an executor of ours can do, sent with each registration."""
+    """What an executor of ours can do and what it has to do, sent with each registration.
+
+    `abandoned` counts the threads of runs that were reported as ended although nothing could end them.
+    """
 
     instance: str
     version: str = ""
@@ -115,6 +143,31 @@ class Features(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     running: Int32 = 0
     queued: Int32 = 0
     spooled: Int32 = 0
+    abandoned: Int32 = 0
+
+
+class AdminFeatures(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """What an admin of ours says in its answer to a registration.
+
+    `progress`: it takes the progress of runs. `drain`: this executor is to take no new runs until it is told otherwise.
+    """
+
+    progress: bool = False
+    drain: bool = False
+
+
+class RegistryReply(msgspec.Struct, frozen=True):
+    """The value of the answer to a registration with features."""
+
+    features: AdminFeatures
+
+
+class Progress(msgspec.Struct, frozen=True, rename="camel"):
+    """How far a run is: a fraction from 0 to 1, and words."""
+
+    log_id: Int64
+    fraction: float
+    text: str = ""
 
 
 class RegistryRequest(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):

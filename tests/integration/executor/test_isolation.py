@@ -88,6 +88,43 @@ def test_a_handler_that_dies_fails_its_run_and_not_the_executor(executor: Execut
     assert admin.result_of(peer.run("who"))["handleCode"] == 200
 
 
+def test_an_endless_handler_is_ended_at_its_time_out(make_executor: MakeExecutor, admin: RecordingAdmin) -> None:
+    executor = make_executor(grace_s=0.5)
+    executor.register("endless", handlers.endless, isolation="process")
+    executor.register("who", handlers.process_id, isolation="process")
+    peer = started(executor)
+    log_id = peer.run("endless", executorTimeout=1)
+    process_id = processes_in(peer, log_id)[0]
+    assert peer.post("/beat", {})["code"] == 200
+    result = admin.result_of(log_id)
+    assert (result["handleCode"], result["handleMsg"]) == (502, "timed out after 1 s")
+    assert not is_alive(process_id)
+    assert "ended by force" in peer.log(log_id)["logContent"]
+    assert admin.result_of(peer.run("who"))["handleCode"] == 200
+    assert "thread is left to itself" not in peer.log(log_id)["logContent"]
+
+
+def test_a_kill_is_seen_by_a_handler_that_looks(executor: Executor, admin: RecordingAdmin) -> None:
+    executor.register("waits", handlers.waits_for_stop, isolation="process")
+    executor.register("who", handlers.process_id, isolation="process")
+    peer = started(executor)
+    log_id = peer.run("waits")
+    wait_until(lambda: "waiting" in peer.log(log_id)["logContent"])
+    assert peer.post("/kill", {"jobId": 7, "logId": log_id})["code"] == 200
+    assert admin.result_of(log_id)["handleMsg"] == "killed: an admin ended this run"
+    assert "the handler ended with code 200, message: stopped: True" in peer.log(log_id)["logContent"]
+
+
+def processes_in(peer: ExecutorPeer, log_id: int) -> list[int]:
+    """What the run says of its processes, once it has."""
+
+    def line() -> str:
+        return next((each for each in peer.log(log_id)["logContent"].splitlines() if "process" in each), "")
+
+    wait_until(lambda: bool(line()))
+    return [int(word) for word in line().split() if word.isdigit()]
+
+
 PROGRAM = """
 import sys
 from jobwheel import Executor, JobContext
@@ -144,16 +181,6 @@ def registered(admin: RecordingAdmin) -> ExecutorPeer:
     admin.wait_for(lambda: bool(admin.of("registry")), 30)
     address = admin.of("registry")[0].body["registryValue"]
     return ExecutorPeer(int(address.rstrip("/").rsplit(":", 1)[1]))
-
-
-def processes_in(peer: ExecutorPeer, log_id: int) -> list[int]:
-    """What the run says of its processes, once it has."""
-
-    def line() -> str:
-        return next((each for each in peer.log(log_id)["logContent"].splitlines() if "processes" in each), "")
-
-    wait_until(lambda: bool(line()))
-    return [int(word) for word in line().split() if word.isdigit()]
 
 
 @pytest.mark.process

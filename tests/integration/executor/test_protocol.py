@@ -12,7 +12,7 @@ from tests.integration.executor.conftest import MakeExecutor
 from tests.support.executor_peer import DATE_MS, ExecutorPeer
 
 TOKEN = "wheel-Qx7-made-up"
-PATHS = ["/beat", "/idleBeat", "/run", "/trigger", "/runBatch", "/log"]
+PATHS = ["/beat", "/idleBeat", "/run", "/trigger", "/runBatch", "/kill", "/runStatus", "/log"]
 
 
 class Bench:
@@ -80,7 +80,7 @@ def test_each_of_several_tokens_is_accepted(make_executor: MakeExecutor) -> None
 
 def test_unknown_paths_and_methods(bench: Bench) -> None:
     peer = bench.peer
-    assert peer.post("/kill", {"jobId": 7})["msg"] == "invalid request, uri-mapping(/kill) not found."
+    assert peer.post("/skill", {"jobId": 7})["msg"] == "invalid request, uri-mapping(/skill) not found."
     assert peer.post_raw("/run", b"", method="GET")["msg"] == "invalid request, HttpMethod not support."
     assert peer.post("//beat/", {})["code"] == 200
 
@@ -130,6 +130,13 @@ def test_a_malformed_run_is_refused_by_name(bench: Bench, body: Callable[[dict[s
     [
         ("/idleBeat", b"{}", "jobId"),
         ("/idleBeat", b"x", "JSON"),
+        ("/kill", b"{}", "jobId"),
+        ("/kill", b'{"jobId": 7, "logId": "x"}', "logId"),
+        ("/kill", b"[7]", "object"),
+        ("/runStatus", b"{}", "logIds"),
+        ("/runStatus", b'{"logIds": 7}', "logIds"),
+        ("/runStatus", b'{"logIds": ["x"]}', "logIds"),
+        ("/runStatus", b'{"logIds": [' + b"1," * 10_000 + b"1]}", "logIds"),
         ("/log", b"{}", "logId"),
         ("/log", b'{"logId": 1, "fromLineNum": "x"}', "fromLineNum"),
         ("/log", b'{"logId": 1, "logDateTim": -5}', "logDateTime"),
@@ -149,8 +156,6 @@ def test_other_malformed_requests(bench: Bench, path: str, body: bytes, named: s
         ({"executorHandler": None}, ["known, x"], "unknown_handler"),
         ({"glueType": "GLUE_SHELL"}, ["GLUE_SHELL", "scripts"], None),
         ({"glueType": None}, ["glueType"], None),
-        ({"executorBlockStrategy": "COVER_EARLY"}, ["COVER_EARLY", "not supported yet"], None),
-        ({"executorTimeout": 5}, ["executorTimeout 5", "not supported yet"], None),
     ],
 )
 def test_what_is_refused_says_why(bench: Bench, fields: dict[str, Any], words: list[str], reason: str | None) -> None:
@@ -163,9 +168,11 @@ def test_what_is_refused_says_why(bench: Bench, fields: dict[str, Any], words: l
     bench.assert_nothing_was_run()
 
 
-@pytest.mark.parametrize("strategy", [None, "", "SERIAL_EXECUTION"])
+@pytest.mark.parametrize("strategy", [None, "", "SERIAL_EXECUTION", "DISCARD_LATER", "COVER_EARLY", "OTHER"])
 @pytest.mark.parametrize("path", ["/run", "/trigger"])
-def test_serial_execution_is_the_default(executor: Executor, strategy: str | None, path: str) -> None:
+def test_a_job_without_a_run_takes_one_whatever_the_strategy(
+    executor: Executor, strategy: str | None, path: str
+) -> None:
     executor.register("x", lambda: None)
     peer = started(executor)
     assert peer.post(path, peer.trigger("x", executorBlockStrategy=strategy))["code"] == 200

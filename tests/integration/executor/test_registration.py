@@ -9,7 +9,7 @@ from jobwheel import Executor, JobContext
 from jobwheel.wire.codec import encode_envelope
 from tests.integration.executor.conftest import MakeExecutor
 from tests.support.executor_peer import ExecutorPeer
-from tests.support.recording_admin import Recorded, RecordingAdmin, success, wait_until
+from tests.support.recording_admin import Recorded, RecordingAdmin, Reply, success, wait_until
 
 
 def test_a_started_executor_is_registered_and_a_stopped_one_removed(
@@ -28,12 +28,13 @@ def test_a_started_executor_is_registered_and_a_stopped_one_removed(
     assert features == {
         "instance": executor.instance,
         "batch": True,
-        "killByLog": False,
-        "status": False,
+        "killByLog": True,
+        "status": True,
         "draining": False,
         "running": 0,
         "queued": 0,
         "spooled": 0,
+        "abandoned": 0,
     }
     executor.stop_in_background()
     (removed,) = admin.of("registryRemove")
@@ -212,3 +213,60 @@ def test_handlers_may_be_registered_while_it_works(executor: Executor, admin: Re
 
     peer = ExecutorPeer(executor.port)
     admin.wait_for_results({peer.run("late"), peer.run("later")})
+
+
+def wishing(**features: bool) -> Reply:
+    """Answers registrations as an admin of ours that wants this."""
+    return lambda recorded: encode_envelope(200, value={"features": features} if recorded.path == "registry" else None)
+
+
+def test_an_admin_drains_an_executor_and_lets_it_go_on(make_executor: MakeExecutor, admin: RecordingAdmin) -> None:
+    executor = make_executor(heartbeat_s=0.02)
+    executor.register("x", lambda: "done")
+    admin.reply = wishing(drain=True)
+    executor.start_in_background()
+    peer = ExecutorPeer(executor.port)
+    admin.wait_for(lambda: bool(admin.of("registry")) and admin.of("registry")[-1].body["features"]["draining"])
+    request = peer.trigger("x")
+    assert peer.post("/run", request)["reason"] == "stopping"
+    admin.reply = wishing(drain=False)
+    admin.wait_for(lambda: not admin.of("registry")[-1].body["features"]["draining"])
+    assert peer.post("/run", request)["code"] == 200
+    assert admin.result_of(request["logId"])["handleMsg"] == "done"
+
+
+def test_progress_goes_to_an_admin_that_wants_it_and_to_no_other(
+    make_executor: MakeExecutor, admin: RecordingAdmin
+) -> None:
+    executor = make_executor(heartbeat_s=0.02)
+
+    @executor.job("x")
+    def handler(ctx: JobContext) -> None:
+        for percent in range(50):
+            ctx.progress(percent / 100, f"{percent} of 100")
+
+    executor.start_in_background()
+    peer = ExecutorPeer(executor.port)
+    admin.wait_for(lambda: len(admin.of("registry")) > 1)
+    admin.result_of(peer.run("x"))
+    admin.reply = wishing(progress=True)
+    beats = len(admin.of("registry"))
+    # The answer to the beat after the next one has been read when that one comes.
+    admin.wait_for(lambda: len(admin.of("registry")) > beats + 2)
+    log_id = peer.run("x")
+    admin.result_of(log_id)
+    admin.wait_for(lambda: bool(admin.of("progress")))
+    (sent,) = admin.of("progress")[0].body
+    assert sent["logId"] == log_id
+    assert sent["text"] == f"{round(sent['fraction'] * 100)} of 100"
+
+
+@pytest.mark.parametrize("value", [None, "text", {"features": {"drain": "yes"}}, {}, [1]])
+def test_what_admins_of_another_make_answer_drains_nothing(
+    make_executor: MakeExecutor, admin: RecordingAdmin, value: object
+) -> None:
+    admin.reply = lambda _: encode_envelope(200, value=value)
+    executor = make_executor(heartbeat_s=0.02)
+    executor.start_in_background()
+    admin.wait_for(lambda: len(admin.of("registry")) > 2)
+    assert admin.of("registry")[-1].body["features"]["draining"] is False

@@ -1,6 +1,7 @@
 """Start and stop: nothing is lost, nothing is left behind."""
 
 import asyncio
+import contextlib
 import socket
 import threading
 import time
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jobwheel import Executor
+from jobwheel import Executor, JobContext
 from jobwheel.executor import BindError, NotStartedError, StorageError
 from tests.integration.executor.conftest import MakeExecutor
 from tests.support.executor_peer import ExecutorPeer
@@ -57,20 +58,56 @@ def test_a_stop_finishes_what_was_accepted_and_refuses_the_rest(executor: Execut
 
 def test_at_the_deadline_what_is_left_is_reported_as_failed(make_executor: MakeExecutor, admin: RecordingAdmin) -> None:
     go = threading.Event()
-    executor = make_executor(stop_deadline_s=0.3)
-    executor.register("x", lambda: go.wait(9))
+    executor = make_executor(stop_deadline_s=2)
+
+    @executor.job("x")
+    def nothing_ends_it() -> None:
+        while not go.is_set():
+            with contextlib.suppress(BaseException):
+                go.wait(9)
+
     peer = started(executor)
     running, queued = peer.run("x"), peer.run("x")
     wait_until(lambda: "start:" in peer.log(running)["logContent"])
     began = time.perf_counter()
     executor.stop_in_background()
-    assert time.perf_counter() - began < 3
+    assert time.perf_counter() - began < 5
     assert admin.result_of(running)["handleCode"] == 500
     assert "under way" in admin.result_of(running)["handleMsg"]
     assert admin.result_of(queued)["handleCode"] == 500
     assert "before this run began" in admin.result_of(queued)["handleMsg"]
     go.set()
     wait_until(lambda: not any(thread.name == "jobwheel-job-7" for thread in threading.enumerate()))
+    assert len(admin.results) == 2
+
+
+def test_before_the_deadline_a_run_is_asked_to_end_and_may_tidy_up(
+    make_executor: MakeExecutor, admin: RecordingAdmin
+) -> None:
+    tidied: list[int] = []
+    executor = make_executor(stop_deadline_s=4)
+
+    @executor.job("x")
+    def looks(ctx: JobContext) -> None:
+        if ctx.wait_cancelled(9):
+            tidied.append(ctx.log_id)
+
+    @executor.job("endless")
+    def endless() -> None:
+        while True:
+            pass
+
+    peer = started(executor)
+    looking, looping = peer.run("x", jobId=1), peer.run("endless", jobId=2)
+    wait_until(lambda: "start:" in peer.log(looping)["logContent"])
+    began = time.perf_counter()
+    executor.stop_in_background()
+    assert 2 < time.perf_counter() - began < 7
+    assert tidied == [looking]
+    for log_id in (looking, looping):
+        assert admin.result_of(log_id)["handleCode"] == 500
+        assert "the executor stopped" in admin.result_of(log_id)["handleMsg"]
+    wait_until(lambda: not any(thread.name.startswith("jobwheel-job") for thread in threading.enumerate()))
     assert len(admin.results) == 2
 
 

@@ -3,22 +3,24 @@ import contextvars
 import logging
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jobwheel import JobContext
+from jobwheel.executor.accepted_run import AcceptedRun
 from jobwheel.executor.context import current_run_log
 from jobwheel.executor.errors import NotInJobError
 from jobwheel.executor.execution import MOST_MESSAGE_BYTES, JobRunner, storable
 from jobwheel.executor.handler_loop import HandlerLoop
 from jobwheel.executor.handler_table import HandlerTable
+from jobwheel.executor.invocation import Outcome
 from jobwheel.executor.log_capture import LogCapture
 from jobwheel.executor.run_log import RunLogFolder
-from jobwheel.executor.workers import AcceptedRun
 from jobwheel.kernel.fake_clock import FakeClock
-from jobwheel.wire.messages import Result, TriggerRequest
+from jobwheel.wire.messages import Parent, Result, TriggerRequest
 
 Run = Callable[..., tuple[Result, str]]
 
@@ -153,6 +155,67 @@ def test_fail_and_succeed_set_the_result_whatever_is_returned(bench: Bench) -> N
     assert (bench.run(succeeds)[0].code, bench.run(succeeds)[0].message) == (200, None)
 
 
+def test_a_handler_may_say_that_it_timed_out(bench: Bench) -> None:
+    def gives_up(ctx: JobContext) -> str:
+        ctx.time_out("the bank did not answer")
+        return "ignored"
+
+    result, _ = bench.run(gives_up)
+    assert (result.code, result.message) == (502, "the bank did not answer")
+
+
+def test_a_child_knows_its_parent(bench: Bench) -> None:
+    def handler(ctx: JobContext) -> list[object]:
+        return [ctx.parent and ctx.parent.log_id, ctx.parent and ctx.parent.message]
+
+    assert bench.run(handler)[0].message == "[null,null]"
+    assert bench.run(handler, parent=Parent(41, "all written"))[0].message == '[41,"all written"]'
+    assert bench.run(handler, parent=Parent(41))[0].message == "[41,null]"
+
+
+def test_bind_takes_the_run_into_threads_and_pools(bench: Bench) -> None:
+    together = threading.Barrier(4, timeout=5)
+
+    def part(number: int, *, factor: int = 1) -> int:
+        together.wait()
+        return JobContext.current().log_id * number * factor
+
+    def handler(ctx: JobContext) -> list[int]:
+        with ThreadPoolExecutor(4) as pool:
+            return list(pool.map(ctx.bind(part), range(4)))
+
+    assert bench.run(handler, log_id=5)[0].message == "[0,5,10,15]"
+
+
+def test_bind_works_where_the_run_is_not_known(bench: Bench) -> None:
+    def handler(ctx: JobContext) -> list[int]:
+        seen: list[int] = []
+
+        def elsewhere() -> None:
+            seen.append(ctx.bind(lambda: JobContext.current().log_id)())
+
+        thread = threading.Thread(target=elsewhere)
+        thread.start()
+        thread.join()
+        return seen
+
+    assert bench.run(handler, log_id=6)[0].message == "[6]"
+
+
+def test_progress_is_passed_on_within_its_bounds(bench: Bench) -> None:
+    reported: list[tuple[int, float, str]] = []
+    bench.runner = JobRunner(bench.results.append, report_progress=lambda *what: reported.append(what))
+
+    def handler(ctx: JobContext) -> None:
+        ctx.progress(0.4, "four of ten")
+        ctx.progress(1.5)
+        ctx.progress(-1)
+        ctx.progress(float("nan"))
+
+    assert bench.run(handler, log_id=8)[0].code == 200
+    assert reported == [(8, 0.4, "four of ten"), (8, 1.0, ""), (8, 0.0, ""), (8, 0.0, "")]
+
+
 def test_an_exception_after_succeed_fails_the_run(bench: Bench) -> None:
     def broken(ctx: JobContext) -> None:
         ctx.succeed("early")
@@ -255,7 +318,7 @@ def test_an_awaitable_that_is_no_coroutine_is_awaited(bench: Bench) -> None:
 
 
 def test_a_run_is_settled_once(bench: Bench) -> None:
-    run = bench.accept(lambda: bench.runner.give_up(run, "the executor stopped"))
+    run = bench.accept(lambda: bench.runner.give_up(run, Outcome(500, "the executor stopped")))
     bench.runner.run_one(run, HandlerLoop("test"))
     assert [(result.code, result.message) for result in bench.results] == [(500, "the executor stopped")]
     log = Path(run.run_log.path).read_text()

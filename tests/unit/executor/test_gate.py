@@ -5,11 +5,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from jobwheel.executor.accepted_run import AcceptedRun
+from jobwheel.executor.control import RunControl
+from jobwheel.executor.errors import StorageError
+from jobwheel.executor.execution import JobRunner
 from jobwheel.executor.gate import Refusal, RunGate
 from jobwheel.executor.handler_table import HandlerTable
 from jobwheel.executor.ledger import RunLedger
 from jobwheel.executor.run_log import RunLog, RunLogFolder
-from jobwheel.executor.workers import AcceptedRun, WorkerPool
+from jobwheel.executor.workers import WorkerPool
 from jobwheel.kernel.clock import SystemClock
 from jobwheel.wire.messages import Reason, TriggerRequest
 
@@ -44,10 +48,11 @@ class Pool(WorkerPool):
         self.taken.append(run)
 
 
-def new_gate(folder: RunLogFolder, pool: Pool) -> RunGate:
+def new_gate(folder: RunLogFolder, pool: Pool, control: RunControl | None = None) -> RunGate:
     handlers = HandlerTable()
     handlers.register("x", lambda: None)
-    return RunGate("this", handlers, RunLedger(SystemClock()), folder, pool)
+    control = control or RunControl(pool, JobRunner(lambda result: None))
+    return RunGate("this", handlers, RunLedger(SystemClock()), folder, pool, control)
 
 
 def test_two_threads_that_bring_the_same_run_run_it_once(tmp_path: Path) -> None:
@@ -147,3 +152,41 @@ def test_a_closed_gate_knows_what_it_took(tmp_path: Path) -> None:
     assert repeated.reason is Reason.REPEATED
     assert stopping is not None
     assert stopping.reason is Reason.STOPPING
+
+
+async def test_a_draining_executor_refuses_new_runs_until_it_drains_no_more(tmp_path: Path) -> None:
+    gate = new_gate(RunLogFolder(tmp_path, SystemClock()), Pool())
+    assert gate.submit(REQUEST) is None
+    changes = [gate.draining, gate.drain(draining=True), gate.drain(draining=True), gate.draining]
+    assert changes == [False, True, False, True]
+    first, second, third = await gate.submit_all(requests_of(1, 2, 3))
+    assert reasons([first, second, third]) == [Reason.REPEATED, Reason.STOPPING, Reason.STOPPING]
+    assert second is not None
+    assert "drained" in second.message
+    changes = [gate.drain(draining=False), gate.draining]
+    assert changes == [True, False]
+    assert gate.submit(requests_of(2)[0]) is None
+    gate.close()
+    gate.drain(draining=False)
+    assert gate.draining
+    assert reasons([gate.submit(requests_of(3)[0])]) == [Reason.STOPPING]
+
+
+def test_a_covering_run_that_cannot_be_logged_covers_nothing(tmp_path: Path) -> None:
+    class Full(RunLogFolder):
+        def create(self, log_id: int, log_date_time: int) -> RunLog:
+            raise StorageError(tmp_path, "No space left on device")
+
+    covered: list[int] = []
+
+    class Control(RunControl):
+        def cover(self, job_id: int) -> int:
+            covered.append(job_id)
+            return 0
+
+    pool = Pool()
+    gate = new_gate(Full(tmp_path, SystemClock()), pool, Control(pool, JobRunner(lambda result: None)))
+    refusal = gate.submit(msgspec.structs.replace(REQUEST, executor_block_strategy="COVER_EARLY"))
+    assert refusal is not None
+    assert "No space left" in refusal.message
+    assert covered == []

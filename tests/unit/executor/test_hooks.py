@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from jobwheel import JobContext
+from jobwheel.executor.accepted_run import AcceptedRun
 from jobwheel.executor.execution import JobRunner
 from jobwheel.executor.handler_loop import HandlerLoop
 from jobwheel.executor.handler_table import HandlerTable
 from jobwheel.executor.run_log import RunLogFolder
-from jobwheel.executor.workers import AcceptedRun
 from jobwheel.kernel.fake_clock import FakeClock
 from jobwheel.wire.messages import Result, TriggerRequest
 

@@ -43,7 +43,7 @@ def test_the_context_tells_the_same_as_in_a_thread(bench: HandlerBench) -> None:
         "trigger_type": "RETRY",
     }
     outcome, started = bench.run(handlers.properties, "p", **fields)
-    in_thread = handlers.properties(started.context)
+    in_thread = started.inside(lambda: handlers.properties(started.context))
     assert outcome.message == message_of(in_thread)
 
 

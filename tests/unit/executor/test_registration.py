@@ -45,7 +45,7 @@ class Bench:
             self.admins, settings, "http://me/", lambda: FEATURES, self.clock, self._on_contact
         )
 
-    def _on_contact(self) -> None:
+    def _on_contact(self, admin: str, answer: Envelope) -> None:
         self.contacts += 1
 
 

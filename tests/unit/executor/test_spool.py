@@ -248,3 +248,31 @@ def test_a_folder_that_is_being_looked_at_by_another_process_is_waited_for(
     spool.put(result(1))
     assert take_all(spool) == [1]
     spool.close()
+
+
+def test_it_tells_whose_results_it_holds(tmp_path: Path) -> None:
+    former = opened(tmp_path, "former")
+    former.put(result(1))
+    crash(former)
+    spool = opened(tmp_path, segment_bytes=200)
+    for number in range(2, 40):
+        spool.put(result(number, "text"))
+    assert spool.holding({1, 2, 39, 40}) == {1, 2, 39}
+    batch = spool.read(1, BIG)
+    assert batch is not None
+    spool.done(batch)
+    assert spool.holding(range(50)) == set(range(2, 40))
+    assert take_all(spool) == list(range(2, 40))
+    assert spool.holding(range(50)) == set()
+    spool.close()
+    assert spool.holding(range(50)) == set()
+
+
+def test_it_tells_whose_results_it_holds_in_memory(tmp_path: Path) -> None:
+    spool = opened(tmp_path / "spool")
+    (tmp_path / "spool" / "one" / "00000001.spool").mkdir()
+    spool.put(result(7))
+    assert spool.holding([6, 7]) == {7}
+    assert take_all(spool) == [7]
+    (tmp_path / "spool" / "one" / "00000001.spool").rmdir()
+    spool.close()

@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from jobwheel.executor.accepted_run import AcceptedRun, RunsOfJob
 from jobwheel.executor.handler_loop import HandlerLoop
 from jobwheel.executor.handlers import JobHandler
 from jobwheel.executor.run_log import RunLogFolder
-from jobwheel.executor.workers import AcceptedRun, WorkerPool
+from jobwheel.executor.workers import WorkerPool
 from jobwheel.kernel.clock import SystemClock
 from jobwheel.wire.messages import TriggerRequest
 from tests.support.recording_admin import wait_until
@@ -165,7 +166,7 @@ def test_close_lets_the_queue_be_worked_off(make_pool: MakePool, make_run: MakeR
     assert pool.threads == 0
 
 
-def test_abandon_gives_back_what_is_queued_and_what_runs(make_pool: MakePool, make_run: MakeRun) -> None:
+def test_what_is_queued_can_be_taken_away_and_what_runs_goes_on(make_pool: MakePool, make_run: MakeRun) -> None:
     gate = Gate()
     pool = make_pool(gate)
     runs = [make_run(7, log_id) for log_id in range(3)]
@@ -174,11 +175,130 @@ def test_abandon_gives_back_what_is_queued_and_what_runs(make_pool: MakePool, ma
     wait_until(lambda: gate.began == [0])
     pool.close()
     assert not pool.join(0)
-    queued, running = pool.abandon()
-    assert queued == runs[1:]
-    assert running == runs[:1]
+    assert pool.take_away_queued() == runs[1:]
+    assert pool.runs_under_way() == runs[:1]
     assert pool.queued == 0
     gate.go.release()
+
+
+def test_one_run_can_be_taken_out_of_its_queue(make_pool: MakePool, make_run: MakeRun) -> None:
+    gate = Gate()
+    pool = make_pool(gate)
+    runs = [make_run(7, log_id) for log_id in range(4)]
+    for run in runs:
+        pool.submit(run)
+    wait_until(lambda: gate.began == [0])
+    assert pool.take_away_run(2) == RunsOfJob(None, [runs[2]])
+    assert pool.take_away_run(2) == pool.take_away_run(9) == pool.take_away(9) == RunsOfJob(None, [])
+    assert pool.take_away_run(0) == RunsOfJob(runs[0], [])
+    assert pool.queued == 2
+    gate.go.release(3)
+    wait_until(lambda: pool.is_idle(7))
+    assert gate.began == [0, 1, 3]
+
+
+def test_what_waits_for_a_job_can_be_taken_away_and_the_job_goes_on(make_pool: MakePool, make_run: MakeRun) -> None:
+    gate = Gate()
+    pool = make_pool(gate, queue_limit=2)
+    runs = [make_run(7, log_id) for log_id in range(3)]
+    pool.submit(runs[0])
+    wait_until(lambda: gate.began == [0])
+    pool.submit(runs[1])
+    pool.submit(runs[2])
+    assert not pool.has_room(7)
+    assert pool.take_away(7) == RunsOfJob(runs[0], runs[1:])
+    assert pool.has_room(7)
+    assert pool.queued == 0
+    pool.submit(make_run(7, 9))
+    gate.go.release(2)
+    wait_until(lambda: pool.is_idle(7))
+    assert gate.began == [0, 9]
+
+
+def test_the_job_of_a_thread_that_is_left_alone_goes_on_in_a_new_one(
+    make_pool: MakePool, make_run: MakeRun, caplog: pytest.LogCaptureFixture
+) -> None:
+    gate, threads = Gate(), dict[int, threading.Thread]()
+
+    def run_one(run: AcceptedRun, loop: HandlerLoop) -> None:
+        threads[run.request.log_id] = threading.current_thread()
+        if run.request.log_id == 0:
+            gate(run, loop)
+
+    pool = make_pool(run_one)
+    runs = [make_run(7, log_id) for log_id in range(3)]
+    for run in runs:
+        pool.submit(run)
+    wait_until(lambda: gate.began == [0])
+    assert pool.leave_alone(runs[0]) == []
+    wait_until(lambda: set(threads) == {0, 1, 2} and pool.is_idle(7))
+    assert threads[0] is not threads[1] is threads[2]
+    assert (pool.abandoned, pool.running, pool.queued) == (1, 0, 0)
+    assert "worker.abandoned" in caplog.text
+    # It has ended its run, or another one is under way: nothing to leave.
+    assert pool.leave_alone(runs[1]) == []
+    assert pool.abandoned == 1
+    gate.go.release()
+    threads[0].join(5)
+    assert not threads[0].is_alive()
+    assert pool.abandoned == 0
+
+
+def test_runs_that_get_no_new_thread_are_given_back(
+    make_pool: MakePool, make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = Gate()
+    pool = make_pool(gate)
+    runs = [make_run(7, log_id) for log_id in range(3)]
+    for run in runs:
+        pool.submit(run)
+    wait_until(lambda: gate.began == [0])
+
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        assert pool.leave_alone(runs[0]) == runs[1:]
+    assert (pool.queued, pool.threads) == (0, 0)
+    pool.submit(make_run(7, 9))
+    wait_until(lambda: gate.began == [0, 9])
+    gate.go.release(2)
+
+
+def test_after_a_run_that_was_forced_the_job_goes_on_in_a_new_thread(make_pool: MakePool, make_run: MakeRun) -> None:
+    gate, threads = Gate(), dict[int, threading.Thread]()
+
+    def run_one(run: AcceptedRun, loop: HandlerLoop) -> None:
+        threads[run.request.log_id] = threading.current_thread()
+        gate(run, loop)
+        run.forced = run.request.log_id in {0, 2}
+
+    pool = make_pool(run_one)
+    for log_id in range(3):
+        pool.submit(make_run(7, log_id))
+    gate.go.release(3)
+    wait_until(lambda: len(threads) == 3 and pool.threads == 0)
+    assert threads[0] is not threads[1] is threads[2]
+    pool.submit(make_run(7, 3))
+    gate.go.release()
+    wait_until(lambda: len(threads) == 4 and pool.is_idle(7))
+    assert threads[3] is not threads[2]
+    assert pool.abandoned == 0
+
+
+def test_threads_that_are_left_alone_are_not_waited_for(make_pool: MakePool, make_run: MakeRun) -> None:
+    gate = Gate()
+    pool = make_pool(gate)
+    run = make_run(7, 1)
+    pool.submit(run)
+    wait_until(lambda: gate.began == [1])
+    pool.close()
+    assert not pool.join(0)
+    pool.leave_alone(run)
+    assert pool.join(5)
+    gate.go.release()
+    wait_until(lambda: pool.abandoned == 0)
 
 
 def test_files_of_queued_runs_are_not_all_kept_open(make_pool: MakePool, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """A run, its phases and outcomes, and the one place that says which may follow which."""
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -60,11 +61,17 @@ SETTLED_BY_RESULT = (Phase.SENDING, Phase.UNCONFIRMED, Phase.ACCEPTED)
 """The phases that a result ends; it also replaces the outcome `lost`."""
 
 
-def outcome_of_result(code: int) -> Outcome:
-    """The outcome that a callback's code means (`behaviour.md`, Results)."""
+# What executors of every make write of a run that a later one took the place of; the colon is either of two.
+_COVERED = re.compile("block strategy effect[:\uff1a].*Cover Early")
+
+
+def outcome_of_result(code: int, message: str | None = None) -> Outcome:
+    """The outcome that a callback means (`behaviour.md`, Results)."""
     if code == SUCCESS:
         return Outcome.SUCCEEDED
-    return Outcome.TIMED_OUT if code == TIMED_OUT else Outcome.FAILED
+    if code == TIMED_OUT:
+        return Outcome.TIMED_OUT
+    return Outcome.COVERED if message and _COVERED.search(message) else Outcome.FAILED
 
 
 def triggered_ms(trigger_type: TriggerType, planned_ms: int, cause_ms: int) -> int:

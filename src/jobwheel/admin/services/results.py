@@ -33,6 +33,6 @@ def _settlement(result: Result, now_ms: int) -> Settlement:
         ended_ms=now_ms,
         # To the reference, a result of 0 is none yet, and the run runs.
         code=result.code or FAILURE,
-        outcome=outcome_of_result(result.code),
+        outcome=outcome_of_result(result.code, result.message),
         message=cut_message(result.message or ""),
     )

@@ -1,0 +1,70 @@
+"""The task of an async handler, as other threads see it."""
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+_SOON_S: Final = 1.0
+
+
+class HandlerTask:
+    """Cancels the task that an async handler runs in. Used for one run; nothing while there is no such task."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._task: asyncio.Task[Any] | None = None
+        self._to_cancel = False
+        self._loop_reacts = False
+        self._cancelled = False
+
+    async def follow(self, value: Awaitable[Any]) -> Any:
+        """Await the handler in the current task, which is the one that is cancelled meanwhile."""
+        with self._lock:
+            self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
+            to_cancel = self._to_cancel
+        if to_cancel:
+            self._cancel_later()
+        try:
+            return await value
+        finally:
+            with self._lock:
+                self._loop = self._task = None
+
+    def cancel_soon(self) -> None:
+        """Cancel the task in a second: until then its handler may end by itself. From any thread."""
+        with self._lock:
+            self._to_cancel = True
+            self._call(self._cancel_later)
+
+    def _cancel_later(self) -> None:
+        self._loop_reacts = True
+        asyncio.get_running_loop().call_later(_SOON_S, self._cancel_now)
+
+    def cancel(self) -> bool:
+        """Cancel the task at once. False: it does not help, since it was done before or the loop is blocked."""
+        with self._lock:
+            if self._task is None or self._cancelled or not self._loop_reacts:
+                return False
+            self._call(self._cancel_now)
+            return True
+
+    def _cancel_now(self) -> None:
+        if self._task is not None and not self._cancelled:
+            self._cancelled = True
+            self._task.cancel()
+
+    def wake(self) -> None:
+        """Have the loop look up from its wait, so that what was raised in its thread is noticed. From any thread."""
+        with self._lock:
+            self._call(_nothing)
+
+    def _call(self, callback: Callable[[], object]) -> None:
+        """Have the loop call back; under the lock, so that it is not closed meanwhile."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(callback)
+
+
+def _nothing() -> None:
+    pass
