@@ -11,7 +11,7 @@ import sys
 import threading
 from typing import Final
 
-from jobwheel.executor.child_messages import READ_COMMAND, Begin, Command, Ended, Messages, Progress, Setup, Stop
+from jobwheel.executor.child_messages import READ_COMMAND, Began, Begin, Command, Ended, Messages, Progress, Setup, Stop
 from jobwheel.executor.child_output import STANDARD_ERROR, ChildLog, EventPipe, Printing, Send
 from jobwheel.executor.child_setup import load
 from jobwheel.executor.context import JobContext, current_run_log
@@ -79,6 +79,7 @@ class Child:
         """Run the handler, which is made first if there is none yet. None: it could not be made."""
         run_log = ChildLog(begin.log_path, self._send)
         context = JobContext(begin.request, run_log, self._report_progress)
+        self._send(Began())
         self._printing.turn_to(run_log)
         handler: JobHandler | None = None
         try:

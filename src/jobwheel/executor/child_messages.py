@@ -37,6 +37,10 @@ class Leave(msgspec.Struct, frozen=True, tag=True):
     """The last command: call `destroy` and end."""
 
 
+class Began(msgspec.Struct, frozen=True, tag=True):
+    """The run is under way from here on: what becomes of the child now is the run's fate."""
+
+
 class LogLine(msgspec.Struct, frozen=True, tag=True):
     """A line for the run's log, or several in one text."""
 
@@ -60,7 +64,7 @@ class Ended(msgspec.Struct, frozen=True, tag=True):
 
 
 Command = Setup | Begin | Stop | Leave
-Event = LogLine | Progress | Ended
+Event = Began | LogLine | Progress | Ended
 
 READ_COMMAND: Final = msgspec.json.Decoder(Command)
 READ_EVENT: Final = msgspec.json.Decoder(Event)

@@ -2,10 +2,11 @@
 
 import contextvars
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from jobwheel.executor.child_messages import Begin, Ended, Leave, LogLine, Progress, Setup, Stop
+from jobwheel.executor.child_messages import Began, Begin, Ended, Leave, LogLine, Progress, Setup, Stop
 from jobwheel.executor.child_setup import HandlerSource
 from jobwheel.executor.context import JobContext
 from jobwheel.executor.handler_loop import HandlerLoop
@@ -52,20 +53,11 @@ class KeptProcess:
             HandlerError: a child could not import the handler.
         """
         if self._process is not None:
-            # Apart from the run that is to begin: its log is not where this belongs.
-            contextvars.Context().run(self._look_after, self._process)
-        if self._process is not None:
+            self._tell_leftovers(self._process)
             return self._process, None
         setup = self._source.setup()
         self._process = HandlerProcess(self._source.name)
         return self._process, setup
-
-    def _look_after(self, process: HandlerProcess) -> None:
-        """Tell what has happened since the last run."""
-        if process.ended:
-            log.warning("job.child_ended_idle", handler=self._source.name, how=self.bury())
-        else:
-            self._tell_leftovers(process)
 
     def bury(self, grace_s: float = _DYING_S) -> str:
         """See the child out, by force after `grace_s`; says how it ended."""
@@ -87,7 +79,11 @@ class KeptProcess:
     def _tell_leftovers(self, process: HandlerProcess) -> None:
         """What is written outside of runs belongs to none of their logs."""
         for line in process.written():
-            log.info("job.child_wrote", handler=self._source.name, text=line.text)
+            _outside_of_runs(log.info, "job.child_wrote", handler=self._source.name, text=line.text)
+
+
+def _outside_of_runs(tell: Callable[..., None], event: str, **fields: object) -> None:
+    contextvars.Context().run(tell, event, **fields)
 
 
 class ProcessCall:
@@ -99,7 +95,7 @@ class ProcessCall:
         self._loop = loop
         self._lock = threading.Lock()
         self._process: HandlerProcess | None = None
-        self._begun = self._stopped = self._killed = False
+        self._told = self._began = self._stopped = self._killed = False
 
     def run(self) -> Outcome:
         """Have the child run the handler; whatever becomes of the child, an outcome comes of it.
@@ -108,6 +104,13 @@ class ProcessCall:
             HandlerError: a child could not import the handler.
         """
         kept = self._loop.keep(self._handler, lambda: KeptProcess(self._handler.source))
+        outcome = None
+        while outcome is None:
+            outcome = self._try(kept)
+        return outcome
+
+    def _try(self, kept: KeptProcess) -> Outcome | None:
+        """None: a child of former runs had ended before this one began. The next is a new one, and tells the end."""
         with self._lock:
             if self._killed:
                 return Outcome(FAILURE, "killed before it began")
@@ -121,30 +124,42 @@ class ProcessCall:
             process.send(setup)
         process.send(Begin(self._context.request, str(self._context.log_path)))
         with self._lock:
-            self._begun = True
+            self._told = True
             if self._stopped:
                 self._send_stop(process)
-        return self._follow(process, kept)
+        return self._follow(process, kept, is_new=setup is not None)
 
-    def _follow(self, process: HandlerProcess, kept: KeptProcess) -> Outcome:
+    def _follow(self, process: HandlerProcess, kept: KeptProcess, *, is_new: bool) -> Outcome | None:
         try:
             ended = self._listen(process)
+        except BaseException:
+            # The next run must not hear what the child has to say of this one.
+            process.kill()
+            kept.bury()
+            raise
         finally:
             with self._lock:
                 # From here on the child may be another run's.
-                self._process = None
-        if ended is None:
-            how = kept.bury()
-            return Outcome(FAILURE, "killed" if self._killed else f"the child process ended during the run: {how}")
-        if ended.final:
-            kept.bury()
-        return Outcome(ended.code, ended.message)
+                self._process, self._told = None, False
+        if ended is not None:
+            if ended.final:
+                kept.bury()
+            return Outcome(ended.code, ended.message)
+        how = kept.bury()
+        if self._killed:
+            return Outcome(FAILURE, "killed")
+        if is_new or self._began:
+            return Outcome(FAILURE, f"the child process ended during the run: {how}")
+        _outside_of_runs(log.warning, "job.child_ended_idle", handler=self._handler.name, how=how)
+        return None
 
     def _listen(self, process: HandlerProcess) -> Ended | None:
         """Take what the child says to where it belongs. None: it ended without a result."""
         for event in process.events():
             if isinstance(event, LogLine):
                 self._context.run_log.write(event.level, event.text)
+            elif isinstance(event, Began):
+                self._began = True
             elif isinstance(event, Progress):
                 self._context.progress(event.fraction, event.text)
             else:
@@ -158,7 +173,7 @@ class ProcessCall:
         """Let the handler know that it is to end."""
         with self._lock:
             self._stopped = True
-            if self._process is not None and self._begun:
+            if self._process is not None and self._told:
                 self._send_stop(self._process)
 
     def kill(self) -> bool:

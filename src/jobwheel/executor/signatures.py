@@ -56,7 +56,10 @@ def _is_context(name: str, function: Callable[..., Any], parameter: inspect.Para
         # Its import may be for type checkers alone.
         return True
     declared = _resolved(name, function, parameter)
-    return declared in {_EMPTY, Any, object, JobContext} or JobContext in typing.get_args(declared)
+    # By identity: what stands in an annotation need not be hashable.
+    return any(declared is each for each in (_EMPTY, Any, object, JobContext)) or JobContext in typing.get_args(
+        declared
+    )
 
 
 def _reader(name: str, function: Callable[..., Any], parameter: inspect.Parameter) -> Reader:
@@ -65,7 +68,7 @@ def _reader(name: str, function: Callable[..., Any], parameter: inspect.Paramete
         raise HandlerError(name, f"its second parameter, {parameter.name}, needs a type; `str` gets the text as it is")
     try:
         return reader_of(declared)
-    except TypeError as error:
+    except (TypeError, NameError, AttributeError) as error:
         raise HandlerError(name, f"the type of {parameter.name} does not work: {error}") from error
 
 

@@ -1,3 +1,4 @@
+import dataclasses
 import functools
 import threading
 from collections.abc import Callable
@@ -52,6 +53,20 @@ def needs_keyword(ctx: JobContext, *, other: int) -> None: ...
 def takes_any(*arguments: object) -> None: ...
 
 
+@dataclasses.dataclass
+class Broken:
+    field: "Nowhere"  # type: ignore[name-defined]  # noqa: F821 - tested
+
+
+def broken_type(ctx: JobContext, other: Broken) -> None: ...
+
+
+def no_type(ctx: JobContext, other: {1: 2}) -> None: ...  # type: ignore[valid-type]  # tested
+
+
+def no_context(ctx: {1: 2}) -> None: ...  # type: ignore[valid-type]  # tested
+
+
 class Callee:
     def __call__(self, ctx: JobContext) -> None: ...
 
@@ -96,6 +111,9 @@ def test_a_handler_takes_the_context_or_nothing(function: Callable[..., Any], ta
         (without_type, "its second parameter, other, needs a type"),
         (unreadable, "the type of other does not work: JSON cannot be read into Thread"),
         (unknown_type, "the type of other, Nowhere, must be known in the module"),
+        (broken_type, "the type of other does not work: name 'Nowhere' is not defined"),
+        (no_type, "the type of other does not work: "),
+        (no_context, "the type of ctx does not work: "),
         (Executable, "Executable is a class: register an object of it"),
         ("not a function", "neither a function nor an object"),
         (None, "neither a function nor an object"),

@@ -119,6 +119,18 @@ def test_progress_comes_through(bench: HandlerBench) -> None:
     assert seen == [(1, 0.0, "step 0"), (1, 0.5, "step 1"), (1, 1.0, "step 2")]
 
 
+def test_a_fault_of_ours_does_not_make_the_next_run_hear_of_this_one(bench: HandlerBench) -> None:
+    def refuse(*_: object) -> None:
+        raise RuntimeError("ours")
+
+    bench.message(handlers.process_id)
+    started = bench.begin(handlers.tells_progress)
+    started.context._report_progress = refuse
+    with pytest.raises(RuntimeError, match="ours"):
+        started.run()
+    assert bench.run(handlers.tells_progress)[0] == Outcome(200)
+
+
 @pytest.mark.parametrize(
     ("how", "reason"),
     [
