@@ -13,7 +13,7 @@ from jobwheel import Executor
 from tests.integration.executor.conftest import MakeExecutor
 from tests.support import process_handlers as handlers
 from tests.support.executor_peer import ExecutorPeer
-from tests.support.processes import children_of, is_alive
+from tests.support.process_table import children_of, is_alive
 from tests.support.recording_admin import RecordingAdmin, wait_until
 
 ROOT = Path(__file__).parents[3]

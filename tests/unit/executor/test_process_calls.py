@@ -16,7 +16,7 @@ from jobwheel.executor.handlers import message_of
 from jobwheel.executor.invocation import Outcome
 from tests.support import process_handlers as handlers
 from tests.support.handler_bench import HandlerBench
-from tests.support.processes import is_alive
+from tests.support.process_table import is_alive
 from tests.support.recording_admin import wait_until
 
 
