@@ -3,7 +3,7 @@
 import ssl
 
 from jobwheel.executor.command_job import CommandWork
-from jobwheel.executor.handlers import HandlerTable
+from jobwheel.executor.handler_table import HandlerTable
 from jobwheel.executor.http_job import HTTP_JOB, http_job
 from jobwheel.executor.sample_jobs import demo_job, sharding_job
 from jobwheel.executor.settings import ExecutorSettings

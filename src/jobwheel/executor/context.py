@@ -14,7 +14,7 @@ import msgspec
 from jobwheel.executor.errors import NotInJobError
 from jobwheel.executor.invocation import Outcome
 from jobwheel.executor.log_capture import RunLogger
-from jobwheel.executor.run_log import RunLog
+from jobwheel.executor.run_log import LogSink
 from jobwheel.wire.messages import FAILURE, SUCCESS, TIMED_OUT, TriggerRequest
 
 Arguments = ParamSpec("Arguments")
@@ -44,7 +44,9 @@ class JobContext:
 
     __slots__ = ("_cancelled", "_log", "_outcome", "_report_progress", "_request", "_run_log")
 
-    def __init__(self, request: TriggerRequest, run_log: RunLog, report_progress: ReportProgress = no_progress) -> None:
+    def __init__(
+        self, request: TriggerRequest, run_log: LogSink, report_progress: ReportProgress = no_progress
+    ) -> None:
         self._request = request
         self._run_log = run_log
         self._report_progress = report_progress
@@ -177,7 +179,12 @@ class JobContext:
         return Path(self._run_log.path)
 
     @property
-    def run_log(self) -> RunLog:
+    def request(self) -> TriggerRequest:
+        """What the admin sent."""
+        return self._request
+
+    @property
+    def run_log(self) -> LogSink:
         """Where `logging` inside the run goes."""
         return self._run_log
 
@@ -203,7 +210,7 @@ class JobContext:
         _current.set(self)
 
 
-def current_run_log() -> RunLog | None:
+def current_run_log() -> LogSink | None:
     """The log of the run that calls this; None outside a run."""
     context = _current.get(None)
     return None if context is None else context.run_log

@@ -37,6 +37,15 @@ class HandlerError(JobwheelError):
         super().__init__(f"job handler {name!r}: {what}", field="name")
 
 
+class ParameterError(JobwheelError):
+    """A job's parameter that is not what its handler declares."""
+
+    code: ClassVar[str] = "bad_parameter"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"the job's parameter does not fit its handler: {reason}", field="parameter")
+
+
 class BindError(JobwheelError):
     """The executor's server cannot listen."""
 
@@ -74,6 +83,18 @@ class NotStartedError(JobwheelError):
 
     def __init__(self, what: str) -> None:
         super().__init__(f"{what} is known once the executor has started")
+
+
+class StartedInChildError(JobwheelError):
+    """An executor that is started by a child process of an executor, which imports the program for its handlers."""
+
+    code: ClassVar[str] = "started_in_child"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the program starts its executor when it is imported, but its process handlers have to import it: "
+            'put the start behind `if __name__ == "__main__":`'
+        )
 
 
 class AdminRefusedError(JobwheelError):

@@ -5,17 +5,17 @@ import itertools
 import sys
 import threading
 import traceback
-from asyncio import base_events, events, runners
 from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from jobwheel.executor import endings, handler_loop, handler_task, handlers
+from jobwheel.executor import endings
 from jobwheel.executor.accepted_run import AcceptedRun
 from jobwheel.executor.context import JobContext, ReportProgress, no_progress
 from jobwheel.executor.deadlines import Deadlines
 from jobwheel.executor.handler_loop import HandlerLoop
 from jobwheel.executor.invocation import Invocation, Outcome
+from jobwheel.executor.tracebacks import last_line_of, leads_to_user_code, traceback_of
 from jobwheel.kernel.clock import Clock, SystemClock
 from jobwheel.kernel.logging import get_logger
 from jobwheel.wire.messages import FAILURE, SUCCESS, Result
@@ -23,9 +23,6 @@ from jobwheel.wire.messages import FAILURE, SUCCESS, Result
 log = get_logger(__name__)
 
 MOST_MESSAGE_BYTES = 60_000
-# What leads to a handler, and says nothing about it: `asyncio.runners` and `base_events` among it.
-_OUR_MODULES = (handlers, handler_loop, handler_task, runners, base_events, events)
-_OUR_FILES = frozenset({__file__, *(module.__file__ for module in _OUR_MODULES)})
 _CUT_MARK = " … (cut here)"
 # Of the grace time, how much a run has to end by itself; the rest is for what force brings about.
 _BY_ITSELF: Final = 0.8
@@ -145,8 +142,8 @@ class JobRunner:
             return contextvars.copy_context().run(self._carry_out, run, context, loop)
         except BaseException as error:  # noqa: BLE001 - around user code: SystemExit and the like fail the run too
             what = "the handler raised an exception" if run.ending is None else "the handler was here"
-            run.run_log.write("ERROR", f"{what}\n{_traceback(error)}")
-            return run.ending or Outcome(FAILURE, _last_line(error))
+            run.run_log.write("ERROR", f"{what}\n{traceback_of(error)}")
+            return run.ending or Outcome(FAILURE, last_line_of(error))
 
     def _carry_out(self, run: AcceptedRun, context: JobContext, loop: HandlerLoop) -> Outcome:
         context.enter()
@@ -207,22 +204,8 @@ def _where(thread_id: int | None) -> str:
         return text
     stack = traceback.extract_stack(frame)
     ours = max((number for number, each in enumerate(stack) if each.filename == __file__), default=-1)
-    theirs = list(itertools.dropwhile(lambda each: each.filename in _OUR_FILES, stack[ours + 1 :]))
+    theirs = list(itertools.dropwhile(lambda each: leads_to_user_code(each.filename), stack[ours + 1 :]))
     return f"{text}; it is here\n{''.join(traceback.format_list(theirs or stack)).rstrip()}"
-
-
-def _traceback(error: BaseException) -> str:
-    # Without the frames of ours that lead to the handler, which say nothing about the handler.
-    frames = error.__traceback__
-    while frames is not None and frames.tb_frame.f_code.co_filename in _OUR_FILES:
-        frames = frames.tb_next
-    text = "".join(traceback.format_exception(type(error), error, frames or error.__traceback__))
-    return text.rstrip()
-
-
-def _last_line(error: BaseException) -> str:
-    lines = "".join(traceback.format_exception_only(error)).strip().splitlines()
-    return lines[-1] if lines else type(error).__name__
 
 
 def storable(message: str) -> str:

@@ -11,8 +11,10 @@ from typing import TypeVar
 
 from jobwheel.executor.background import ExecutorThread, SignalWait, before_exit
 from jobwheel.executor.built_in import register_built_in
+from jobwheel.executor.child_setup import refuse_in_child
 from jobwheel.executor.errors import HandlerError, NotStartedError
-from jobwheel.executor.handlers import HandlerFunction, HandlerTable
+from jobwheel.executor.handler_table import HandlerTable, Isolation
+from jobwheel.executor.handlers import HandlerFunction, HandlerObject, Hook
 from jobwheel.executor.runtime import ExecutorRuntime
 from jobwheel.executor.server import ExecutorApp
 from jobwheel.executor.settings import ExecutorSettings, resolve
@@ -95,28 +97,57 @@ class Executor:
         self._thread: ExecutorThread | None = None
         self._stops_at_exit = False
 
-    def job(self, name: str) -> Callable[[Function], Function]:
+    def job(
+        self,
+        name: str,
+        *,
+        isolation: Isolation = "thread",
+        init: Hook | None = None,
+        destroy: Hook | None = None,
+    ) -> Callable[[Function], Function]:
         """Register the decorated function as the handler `name`; the function itself stays as it is.
 
+        The arguments are those of `register`.
+
         Raises:
-            HandlerError: the name is empty or taken, or the function has parameters that nobody gives it.
+            HandlerError: as for `register`.
         """
         if callable(name):
             raise HandlerError(getattr(name, "__name__", name), 'needs a name: write @executor.job("name")')
 
         def decorate(function: Function) -> Function:
-            self.register(name, function)
+            self.register(name, function, isolation=isolation, init=init, destroy=destroy)
             return function
 
         return decorate
 
-    def register(self, name: str, function: HandlerFunction) -> None:
-        """Register a handler: sync or async, taking the `JobContext` or nothing.
+    def register(
+        self,
+        name: str,
+        handler: HandlerFunction | HandlerObject,
+        *,
+        isolation: Isolation = "thread",
+        init: Hook | None = None,
+        destroy: Hook | None = None,
+    ) -> None:
+        """Register a handler: a function, or an object with `execute` and perhaps `init` and `destroy`.
+
+        The function, or `execute`, is sync or async. It takes nothing, or the `JobContext`, or the job's parameter in
+        the type that it declares, or both in this order.
+
+        Args:
+            name: what jobs call it.
+            handler: it is shared by all jobs that name it; each of them has a worker, with a thread of its own.
+            isolation: "thread", or "process" for a child process of each worker, which can be ended for sure.
+            init: called when a worker begins with the handler, in the worker's thread or child process. What it raises
+                fails the run, and the next run calls it again.
+            destroy: called when a worker that has begun ends: after `idle_s` without a run, or when the executor stops.
 
         Raises:
-            HandlerError: as for `job`.
+            HandlerError: the name is empty or taken; the handler has parameters that nobody gives it, or declares a
+                type that no parameter can be read into; a child process cannot import it.
         """
-        self._handlers.register(name, function)
+        self._handlers.register(name, handler, isolation=isolation, init=init, destroy=destroy)
 
     @property
     def handlers(self) -> list[str]:
@@ -190,6 +221,7 @@ class Executor:
         """Start; returns when requests are answered, or when it stands by. Again: nothing.
 
         Raises:
+            HandlerError: a child process could not import a handler that is to run in one.
             BindError: the port is taken.
             StorageError: the log folder cannot be written.
         """
@@ -223,6 +255,7 @@ class Executor:
             stop_at_exit: stop gracefully when the program ends by itself, which it then does `stop_deadline_s` later
                 at most. For servers that tell an application nothing of their end, as those of WSGI.
         """
+        refuse_in_child()
         if stop_at_exit and not self._stops_at_exit:
             self._stops_at_exit = True
             before_exit(self.stop_in_background)
@@ -232,6 +265,7 @@ class Executor:
             if not self.settings.enabled:
                 log.info("executor.disabled", setting="enabled")
                 return
+            self._handlers.check()
             thread = ExecutorThread(self._make_runtime, Turn(self.settings, self._clock))
             thread.start_and_wait()
             self._thread = thread

@@ -12,7 +12,7 @@ from jobwheel.executor.accepted_run import AcceptedRun
 from jobwheel.executor.control import RunControl
 from jobwheel.executor.endings import DISCARD_LATER_EFFECT
 from jobwheel.executor.errors import StorageError, listed
-from jobwheel.executor.handlers import HandlerTable
+from jobwheel.executor.handler_table import HandlerTable
 from jobwheel.executor.invocation import Work
 from jobwheel.executor.ledger import RunLedger
 from jobwheel.executor.run_log import RunLog, RunLogFolder

@@ -2,12 +2,23 @@
 
 import asyncio
 import contextvars
-from collections.abc import Coroutine
-from typing import Any
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol, TypeVar
 
 from jobwheel.kernel.logging import get_logger
 
 log = get_logger(__name__)
+
+
+class Kept(Protocol):
+    """What a worker keeps from one run to the next."""
+
+    def close(self) -> None:
+        """Called once in the worker's thread when it ends; must not raise."""
+        ...
+
+
+KeptType = TypeVar("KeptType", bound=Kept)
 
 
 class HandlerLoop:
@@ -21,6 +32,14 @@ class HandlerLoop:
         self._owner = owner
         self._runner: asyncio.Runner | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._kept: dict[object, Any] = {}
+
+    def keep(self, owner: object, make: Callable[[], KeptType]) -> KeptType:
+        """What this worker keeps for `owner`, made on first use and closed with the loop."""
+        if owner not in self._kept:
+            self._kept[owner] = make()
+        kept: KeptType = self._kept[owner]
+        return kept
 
     def run(self, main: Coroutine[Any, Any, Any], context: contextvars.Context) -> Any:
         """Run `main` to its end inside `context` and return what it returns."""
@@ -53,7 +72,9 @@ class HandlerLoop:
             runner.run(_cancel(left))
 
     def close(self) -> None:
-        """Close the loop, if there ever was one."""
+        """Close what is kept, and then the loop, if there ever was one."""
+        while self._kept:
+            self._kept.popitem()[1].close()
         if self._runner is not None:
             self._runner.close()
             self._runner = None

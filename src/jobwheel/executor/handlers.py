@@ -1,35 +1,63 @@
-"""The job handlers of an executor, by name."""
+"""Job handlers, and a call of one for one run."""
 
 import contextvars
 import inspect
-import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
 from jobwheel.executor.context import JobContext
-from jobwheel.executor.errors import HandlerError
+from jobwheel.executor.errors import ParameterError
 from jobwheel.executor.handler_loop import HandlerLoop
 from jobwheel.executor.handler_task import HandlerTask
-from jobwheel.executor.invocation import Outcome, Work
+from jobwheel.executor.invocation import Outcome
+from jobwheel.executor.parameters import Reader
 from jobwheel.executor.thread_kill import KillableSection
-from jobwheel.wire.messages import SUCCESS
+from jobwheel.kernel.logging import get_logger
+from jobwheel.wire.messages import FAILURE, SUCCESS
 
-HandlerFunction = Callable[[JobContext], Any] | Callable[[], Any]
-"""Sync or async; its one parameter without a default is the context; what it returns becomes the run's message."""
+log = get_logger(__name__)
 
-_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+HandlerFunction = Callable[..., Any]
+"""Sync or async; takes the context, the job's parameter in a type that it declares, both or nothing."""
+
+Hook = Callable[[], Any]
+"""Sync or async; what it returns is not looked at."""
 
 
-@dataclass(frozen=True, slots=True)
+class HandlerObject(Protocol):
+    """A handler as an object. Its `init` and `destroy`, if it has them, are called as hooks."""
+
+    @property
+    def execute(self) -> HandlerFunction: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class JobHandler:
-    """A handler and how to call it."""
+    """A handler and how to call it. `init` and `destroy` are called when a worker begins with it, and when it ends."""
 
     name: str
-    function: Callable[..., Any]
+    function: HandlerFunction
     takes_context: bool
+    read_parameter: Reader | None = None
+    init: Hook | None = None
+    destroy: Hook | None = None
+
+    def arguments(self, context: JobContext) -> list[Any]:
+        """What to call the function with.
+
+        Raises:
+            ParameterError: the job's parameter is not of the declared type.
+        """
+        first: list[Any] = [context] if self.takes_context else []
+        return first if self.read_parameter is None else [*first, self.read_parameter(context.parameter)]
+
+    def prepare(self, loop: HandlerLoop, finish: Callable[[Any], Any]) -> None:
+        """Call `init`, unless it has been called in this worker without an error; `finish` awaits what it returns."""
+        if self.init is not None or self.destroy is not None:
+            loop.keep(self, lambda: WorkerHooks(self, loop)).begin(finish)
 
     def begin(self, context: JobContext, loop: HandlerLoop) -> "HandlerCall":
         """A call of the function for one run."""
@@ -52,14 +80,19 @@ class HandlerCall:
 
     def run(self) -> Outcome:
         """Call the function. What it returns becomes the message, unless it has set an outcome."""
-        function = self.handler.function
         with self._section:
-            value = function(self.context) if self.handler.takes_context else function()
-            if inspect.isawaitable(value):
-                value = self._run_async(value)
+            try:
+                arguments = self.handler.arguments(self.context)
+            except ParameterError as error:
+                return Outcome(FAILURE, error.message)
+            self.handler.prepare(self.loop, self._finished)
+            value = self._finished(self.handler.function(*arguments))
             return self.context.outcome or Outcome(SUCCESS, message_of(value))
 
-    def _run_async(self, value: Awaitable[Any]) -> Any:
+    def _finished(self, value: Any) -> Any:
+        """What user code returned; if it can be awaited, what comes of that in a task that can be cancelled."""
+        if not inspect.isawaitable(value):
+            return value
         try:
             return self.loop.run(self._task.follow(value), contextvars.copy_context())
         finally:
@@ -78,58 +111,36 @@ class HandlerCall:
         return False
 
 
-class HandlerTable:
-    """The handlers by name. Safe to use from any thread."""
+class WorkerHooks:
+    """Calls a handler's `init` and `destroy` for one worker, in its thread."""
 
-    def __init__(self) -> None:
-        self._handlers: dict[str, Work] = {}
-        self._lock = threading.Lock()
+    def __init__(self, handler: JobHandler, loop: HandlerLoop) -> None:
+        self._handler = handler
+        self._loop = loop
+        self._begun = False
 
-    def register(self, name: str, function: HandlerFunction) -> None:
-        """Add a handler.
+    def begin(self, finish: Callable[[Any], Any]) -> None:
+        """Call `init`. Again: nothing, but one that raised is called anew."""
+        if not self._begun:
+            if self._handler.init is not None:
+                finish(self._handler.init())
+            self._begun = True
 
-        Raises:
-            HandlerError: the name is empty or taken, or the function cannot be called with the context or nothing.
-        """
-        if not name or name != name.strip():
-            raise HandlerError(name, "a name is a text that is not empty and has no spaces around it")
-        self.add(JobHandler(name, function, _takes_context(name, function)))
-
-    def add(self, work: Work) -> None:
-        """Add what is to be carried out under its name.
-
-        Raises:
-            HandlerError: the name is taken.
-        """
-        with self._lock:
-            if work.name in self._handlers:
-                raise HandlerError(work.name, "is registered already; each name stands for one handler")
-            self._handlers[work.name] = work
-
-    def get(self, name: str) -> Work | None:
-        return self._handlers.get(name)
-
-    @property
-    def names(self) -> list[str]:
-        with self._lock:
-            return sorted(self._handlers)
+    def close(self) -> None:
+        """Call `destroy` if the worker has begun. What it raises is logged."""
+        if not self._begun or self._handler.destroy is None:
+            return
+        try:
+            value = self._handler.destroy()
+            if inspect.isawaitable(value):
+                self._loop.run(_awaited(value), contextvars.copy_context())
+        except BaseException:
+            # Around user code, in a thread that has more to close.
+            log.exception("job.destroy_failed", handler=self._handler.name)
 
 
-def _takes_context(name: str, function: HandlerFunction) -> bool:
-    if not callable(function):
-        raise HandlerError(name, f"{function!r} cannot be called")
-    try:
-        parameters = list(inspect.signature(function).parameters.values())
-    except ValueError:
-        # Some built-in callables have no signature; they are tried with the context.
-        return True
-    positional = [item for item in parameters if item.kind in _POSITIONAL]
-    needed = [item for item in positional if item.default is item.empty]
-    keywords = [item for item in parameters if item.kind is item.KEYWORD_ONLY and item.default is item.empty]
-    if len(needed) > 1 or keywords:
-        raise HandlerError(name, "takes the context or nothing, but has more parameters without a default")
-    # Parameters with a default keep it: a handler that never meant to take the context must not get it in their place.
-    return bool(needed) or any(item.kind is item.VAR_POSITIONAL for item in parameters)
+async def _awaited(value: Any) -> Any:
+    return await value
 
 
 def message_of(value: object) -> str | None:

@@ -4,7 +4,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from jobwheel.executor.run_log import RunLog
+from jobwheel.executor.run_log import LogSink
 
 _FORMATTER = logging.Formatter()
 _TRACEBACK = "Traceback (most recent call last):"
@@ -17,7 +17,7 @@ class RunLogger(logging.Logger):
     what the root logger's level lets through.
     """
 
-    def __init__(self, run_log: RunLog) -> None:
+    def __init__(self, run_log: LogSink) -> None:
         super().__init__("jobwheel.run")
         self.parent = logging.getLogger()
         self._run_log = run_log
@@ -40,7 +40,7 @@ class RunLogHandler(logging.Handler):
         current: gives the log of the run that is calling, None outside a run.
     """
 
-    def __init__(self, current: Callable[[], RunLog | None]) -> None:
+    def __init__(self, current: Callable[[], LogSink | None]) -> None:
         super().__init__()
         self._current = current
 
@@ -70,7 +70,7 @@ class RunLogHandler(logging.Handler):
 class LogCapture:
     """Installs the handler for as long as at least one executor of the process works. Safe to use from any thread."""
 
-    def __init__(self, current: Callable[[], RunLog | None]) -> None:
+    def __init__(self, current: Callable[[], LogSink | None]) -> None:
         self._handler = RunLogHandler(current)
         self._lock = threading.Lock()
         self._level: int | None = None
@@ -97,7 +97,7 @@ class LogCapture:
             self._level = None
 
 
-def take_record(record: logging.LogRecord, run_log: RunLog | None) -> None:
+def take_record(record: logging.LogRecord, run_log: LogSink | None) -> None:
     """Write the record to the log, once however many handlers see it; None: outside a run."""
     if run_log is not None and not getattr(record, "jobwheel_written", False):
         run_log.write(record.levelname, render(record))

@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from jobwheel.executor.errors import StorageError
 from jobwheel.kernel.clock import Clock
@@ -80,6 +80,19 @@ def day_of(epoch_ms: int) -> str:
     # Not strftime: it is several times slower, and this is on the way of every run.
     local = time.localtime(epoch_ms // 1000)
     return f"{local.tm_year:04d}-{local.tm_mon:02d}-{local.tm_mday:02d}"
+
+
+class LogSink(Protocol):
+    """Where the lines of one run go: its file, or, in a child process, the pipe to who has the file."""
+
+    @property
+    def path(self) -> str:
+        """The file."""
+        ...
+
+    def write(self, level: str, text: str) -> None:
+        """Append `text` as one line, or as several if it has line breaks. From any thread; never raises."""
+        ...
 
 
 class RunLog:

@@ -14,7 +14,7 @@ from jobwheel.executor.dead_letters import DeadLetters
 from jobwheel.executor.errors import StorageError
 from jobwheel.executor.execution import JobRunner
 from jobwheel.executor.gate import RunGate
-from jobwheel.executor.handlers import HandlerTable
+from jobwheel.executor.handler_table import HandlerTable
 from jobwheel.executor.ledger import RunLedger
 from jobwheel.executor.log_capture import LogCapture
 from jobwheel.executor.log_retention import LogCleaner, Retention

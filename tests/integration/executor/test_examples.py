@@ -114,3 +114,24 @@ def _answers(port: int) -> bool:
     except OSError:
         return False
     return True
+
+
+def test_the_example_of_a_job_in_a_process_of_its_own(launch_python: Launch, admin: RecordingAdmin) -> None:
+    process = launch_python(EXAMPLES / "cpu_bound.py")
+    peer = registered(admin)
+    assert app_name(admin) == "cpu-bound"
+    log_id = peer.run("count-primes", "1000")
+    assert admin.result_of(log_id)["handleMsg"] == "168 primes below 1000"
+    assert "[INFO] counting the primes below 1000" in peer.log(log_id)["logContent"]
+    ended_well(process, admin)
+
+
+def test_the_example_of_scripts(launch_python: Launch, admin: RecordingAdmin) -> None:
+    process = launch_python(EXAMPLES / "scripts.py")
+    peer = registered(admin)
+    assert app_name(admin) == "scripts"
+    script = 'echo "parameter $1, shard $2 of $3"\nexit 3\n'
+    log_id = peer.run("", "Ada", glueType="GLUE_SHELL", glueSource=script)
+    assert admin.result_of(log_id)["handleCode"] == 500
+    assert "parameter Ada, shard 0 of 1" in peer.log(log_id)["logContent"]
+    ended_well(process, admin)

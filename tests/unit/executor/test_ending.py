@@ -13,7 +13,7 @@ from jobwheel import JobContext
 from jobwheel.executor.accepted_run import AcceptedRun
 from jobwheel.executor.execution import JobRunner
 from jobwheel.executor.handler_loop import HandlerLoop
-from jobwheel.executor.handlers import HandlerTable
+from jobwheel.executor.handler_table import HandlerTable
 from jobwheel.executor.invocation import Outcome
 from jobwheel.executor.run_log import RunLogFolder
 from jobwheel.executor.thread_kill import RunKilled

@@ -15,7 +15,7 @@ from jobwheel.executor.context import current_run_log
 from jobwheel.executor.errors import NotInJobError
 from jobwheel.executor.execution import MOST_MESSAGE_BYTES, JobRunner, storable
 from jobwheel.executor.handler_loop import HandlerLoop
-from jobwheel.executor.handlers import HandlerTable
+from jobwheel.executor.handler_table import HandlerTable
 from jobwheel.executor.invocation import Outcome
 from jobwheel.executor.log_capture import LogCapture
 from jobwheel.executor.run_log import RunLogFolder

@@ -10,7 +10,7 @@ from jobwheel.executor.control import RunControl
 from jobwheel.executor.errors import StorageError
 from jobwheel.executor.execution import JobRunner
 from jobwheel.executor.gate import Refusal, RunGate
-from jobwheel.executor.handlers import HandlerTable
+from jobwheel.executor.handler_table import HandlerTable
 from jobwheel.executor.ledger import RunLedger
 from jobwheel.executor.run_log import RunLog, RunLogFolder
 from jobwheel.executor.script_files import ScriptFiles
