@@ -1,5 +1,6 @@
 """The log of a run: one file, written line by line as the run goes on."""
 
+import functools
 import os
 import threading
 import time
@@ -77,9 +78,7 @@ def _open(path: str) -> int:
 
 def day_of(epoch_ms: int) -> str:
     """The day of an instant in the host's zone, as `yyyy-MM-dd`."""
-    # Not strftime: it is several times slower, and this is on the way of every run.
-    local = time.localtime(epoch_ms // 1000)
-    return f"{local.tm_year:04d}-{local.tm_mon:02d}-{local.tm_mday:02d}"
+    return _second(epoch_ms // 1000, time.timezone, time.tzname)[:10]
 
 
 class LogSink(Protocol):
@@ -155,8 +154,15 @@ class RunLog:
 
 def stamp(epoch_ms: int) -> str:
     """An instant as `yyyy-MM-dd HH:mm:ss.SSS` in the host's zone."""
-    local = time.localtime(epoch_ms // 1000)
+    return f"{_second(epoch_ms // 1000, time.timezone, time.tzname)}.{epoch_ms % 1000:03d}"
+
+
+@functools.lru_cache(maxsize=16)
+def _second(epoch_s: int, _zone: int, _names: tuple[str, str]) -> str:
+    # Not strftime: it is several times slower, and this is on the way of every run. The zone is a part of the key: a
+    # program may change it.
+    local = time.localtime(epoch_s)
     return (
         f"{local.tm_year:04d}-{local.tm_mon:02d}-{local.tm_mday:02d} "
-        f"{local.tm_hour:02d}:{local.tm_min:02d}:{local.tm_sec:02d}.{epoch_ms % 1000:03d}"
+        f"{local.tm_hour:02d}:{local.tm_min:02d}:{local.tm_sec:02d}"
     )

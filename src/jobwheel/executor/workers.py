@@ -23,14 +23,16 @@ RunOne = Callable[[AcceptedRun, HandlerLoop], None]
 class JobWorker:
     """The thread of one job. Its fields belong to the pool and are touched under the pool's lock alone.
 
-    `wake` has a token for each run that was queued; those of runs that were taken away wake it for nothing.
+    It waits at `wake` only while it has nothing to do, and `waits` says so: to wake a thread costs more than a short
+    run. Sometimes it is woken for nothing.
     """
 
-    __slots__ = ("closing", "left_alone", "queue", "running", "thread", "wake")
+    __slots__ = ("closing", "left_alone", "queue", "running", "thread", "waits", "wake")
 
     def __init__(self, runs: Iterable[AcceptedRun] = (), *, closing: bool = False) -> None:
         self.queue = deque(runs)
         self.wake: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self.waits = False
         self.running: AcceptedRun | None = None
         self.closing = closing
         self.left_alone = False
@@ -117,7 +119,7 @@ class WorkerPool:
             # Under the lock: the worker must not have taken it meanwhile.
             if waits > _MOST_WAIT_OPEN:
                 run.run_log.park()
-        worker.wake.put(None)
+            _wake(worker)
 
     def _start_worker(self, job_id: int, worker: JobWorker) -> JobWorker:
         name = f"jobwheel-job-{job_id}"
@@ -193,8 +195,6 @@ class WorkerPool:
             self._start_worker(job_id, heir)
         except RuntimeError:
             return False
-        for _ in heir.queue:
-            heir.wake.put(None)
         worker.queue.clear()
         return True
 
@@ -203,7 +203,7 @@ class WorkerPool:
         with self._lock:
             for worker in self._workers.values():
                 worker.closing = True
-                worker.wake.put(None)
+                _wake(worker)
 
     def join(self, timeout_s: float) -> bool:
         """Wait for the workers to end after `close`, those left to themselves aside. False if some did not in time."""
@@ -260,16 +260,13 @@ class WorkerPool:
 
     def _next(self, job_id: int, worker: JobWorker) -> AcceptedRun | None:
         """The worker's next run; None when it is to end, and then nobody can submit to it any more."""
+        idle = False
         while True:
-            idle = False
-            try:
-                worker.wake.get(timeout=self._idle_s)
-            except queue.Empty:
-                idle = True
             with self._lock:
                 if self._workers.get(job_id) is not worker:
                     # Left to itself: another thread has the job.
                     return None
+                worker.waits = False
                 if worker.queue:
                     run = worker.running = worker.queue.popleft()
                     self._queued -= 1
@@ -277,3 +274,15 @@ class WorkerPool:
                 if idle or worker.closing:
                     del self._workers[job_id]
                     return None
+                worker.waits = True
+            try:
+                worker.wake.get(timeout=self._idle_s)
+            except queue.Empty:
+                idle = True
+
+
+def _wake(worker: JobWorker) -> None:
+    """Have the worker look; under the pool's lock."""
+    if worker.waits:
+        worker.waits = False
+        worker.wake.put(None)
