@@ -1,7 +1,14 @@
 """Health and metrics."""
 
+from jobwheel.admin.domain.group import ExecutorLoad
 from jobwheel.admin.domain.run import Outcome
-from jobwheel.admin.engine.figures import EngineFigures, HealthReason, LaneFigures, LatenessFigures
+from jobwheel.admin.engine.figures import (
+    EngineFigures,
+    ExecutorFigures,
+    HealthReason,
+    LaneFigures,
+    LatenessFigures,
+)
 from tests.support.admin_harness import AdminHarness
 from tests.support.admin_jobs import answer
 from tests.support.metrics import samples
@@ -42,6 +49,7 @@ async def test_the_engines_figures(admin: AdminHarness) -> None:
         clock_difference_s=-0.25,
         lateness=LatenessFigures((0.01, 0.1), (5, 2, 1), 1.5),
         outcomes={Outcome.SUCCEEDED: 6, Outcome.TIMED_OUT: 1},
+        executors=(ExecutorFigures("orders", "http://10.0.0.7:9999/", ExecutorLoad(3, 14, 15, 1)),),
     )
     found = samples(await admin.client.get("/metrics"))
     expected = {
@@ -63,6 +71,10 @@ async def test_the_engines_figures(admin: AdminHarness) -> None:
         "jobwheel_run_lateness_seconds_bucket{le=+Inf}": 8,
         "jobwheel_run_lateness_seconds_count": 8,
         "jobwheel_run_lateness_seconds_sum": 1.5,
+        "jobwheel_executor_running_runs{address=http://10.0.0.7:9999/,app_name=orders}": 3,
+        "jobwheel_executor_queued_runs{address=http://10.0.0.7:9999/,app_name=orders}": 14,
+        "jobwheel_executor_unreported_results{address=http://10.0.0.7:9999/,app_name=orders}": 15,
+        "jobwheel_executor_abandoned_threads{address=http://10.0.0.7:9999/,app_name=orders}": 1,
         "jobwheel_runs_ended_total{outcome=succeeded}": 6,
         "jobwheel_runs_ended_total{outcome=timed_out}": 1,
     }

@@ -13,7 +13,7 @@ import pytest
 from jobwheel.admin.domain.job import Job
 from tests.support.live_admin import LiveAdmin, live_admin, seen
 from tests.support.metrics import samples
-from tests.support.recording_executor import Answer, Asked, RecordingExecutor
+from tests.support.recording_executor import INSTANCE, Answer, Asked, RecordingExecutor
 
 METRICS_TOKEN = secrets.token_urlsafe(12)
 RUNS = 300
@@ -94,3 +94,23 @@ async def test_runs_that_wait_until_their_executors_are_asked(live: LiveAdmin) -
         await metrics_are(live, sends=160, in_flight=0, parked=0, waiting=RUNS - 160)
         released.set()
         await all_end(live, job)
+
+
+async def test_what_an_executor_tells_of_itself(live: LiveAdmin) -> None:
+    async with live.executor(instance=INSTANCE) as executor:
+        told = executor.registration()
+        told["features"] |= {"running": 3, "queued": 14, "spooled": 15, "abandoned": 1}
+        assert (await executor.post("registry", told))["code"] == 200
+        labels = f"{{address={executor.address},app_name=orders}}"
+        wanted = {
+            f"jobwheel_executor_running_runs{labels}": 3,
+            f"jobwheel_executor_queued_runs{labels}": 14,
+            f"jobwheel_executor_unreported_results{labels}": 15,
+            f"jobwheel_executor_abandoned_threads{labels}": 1,
+        }
+
+        async def look() -> bool:
+            found = await read_metrics(live)
+            return {name: found.get(name) for name in wanted} == wanted
+
+        await seen(look)

@@ -1,12 +1,12 @@
 """The engine's figures for Prometheus."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from jobwheel.admin.engine.figures import EngineFigures, LatenessFigures
+from jobwheel.admin.engine.figures import EngineFigures, ExecutorFigures, LatenessFigures
 from jobwheel.admin.services.status import EngineStatus
 
 
@@ -34,6 +34,7 @@ class _EngineCollector(Collector):
         yield from _scheduling(figures)
         yield from _sending(figures)
         yield _lateness(figures.lateness)
+        yield from _executors(figures.executors)
         ended = CounterMetricFamily("jobwheel_runs_ended", "Runs that ended on this node.", labels=["outcome"])
         for outcome, count in figures.outcomes.items():
             ended.add_metric([outcome.value], count)
@@ -80,6 +81,22 @@ def _sending(figures: EngineFigures) -> Iterator[Metric]:
         limit.add_metric([lane.name], lane.limit)
         waiting.add_metric([lane.name], lane.waiting)
     yield from (in_use, limit, waiting)
+
+
+_OF_EXECUTORS = {
+    "running": ("jobwheel_executor_running_runs", "Runs in their handlers, by the executor's last beat."),
+    "queued": ("jobwheel_executor_queued_runs", "Runs that wait at the executor, by its last beat."),
+    "spooled": ("jobwheel_executor_unreported_results", "Results on the executor's disk, by its last beat."),
+    "abandoned": ("jobwheel_executor_abandoned_threads", "Threads that nothing could end, by the last beat."),
+}
+
+
+def _executors(executors: Sequence[ExecutorFigures]) -> Iterator[Metric]:
+    for name, (metric, meaning) in _OF_EXECUTORS.items():
+        family = GaugeMetricFamily(metric, meaning, labels=["app_name", "address"])
+        for each in executors:
+            family.add_metric([each.app_name, each.address], getattr(each.load, name))
+        yield family
 
 
 def _lateness(lateness: LatenessFigures) -> Metric:

@@ -27,10 +27,27 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
+class ExecutorLoad:
+    """What an executor of ours said of itself with its last beat.
+
+    Attributes:
+        running: runs in their handlers.
+        queued: runs that wait for their job's worker.
+        spooled: results that no admin has yet.
+        abandoned: threads that nothing could end.
+    """
+
+    running: int = 0
+    queued: int = 0
+    spooled: int = 0
+    abandoned: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Registration:
     """One address of an app name in the registry; `beat_ms` by the database's clock.
 
-    `batch`: the executor there announced that it takes many runs in one request.
+    `batch`: the executor there announced that it takes many runs in one request. Only one of ours tells its `load`.
     """
 
     app_name: str
@@ -38,6 +55,7 @@ class Registration:
     beat_ms: int
     instance_id: str | None
     batch: bool = False
+    load: ExecutorLoad | None = None
 
 
 MOST_ADDRESS = 255

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from jobwheel.admin.domain.group import LIVE_FOR_MS, SPARED_MS, Registration
 from jobwheel.admin.domain.ids import GroupId
+from jobwheel.admin.engine.figures import ExecutorFigures
 from jobwheel.admin.store import registry
 from jobwheel.admin.store.database import Database
 from jobwheel.admin.store.registry import GroupAddresses
@@ -122,6 +123,16 @@ class AddressBook:
         """Every address that belongs to the group, whether it can be reached or not."""
         group = self._groups.get(group_id)
         return [] if group is None else [each.address for each in group.registrations]
+
+    def figures(self) -> tuple[ExecutorFigures, ...]:
+        """What executors of ours told of themselves. Groups that share an app name tell it once."""
+        told = {
+            (group.app_name, each.address): each.load
+            for group in self._groups.values()
+            for each in group.registrations
+            if each.load is not None
+        }
+        return tuple(ExecutorFigures(app_name, address, load) for (app_name, address), load in told.items())
 
     def mark_unreachable(self, address: str) -> None:
         """Take an address out until it beats again."""

@@ -140,6 +140,7 @@ class Engine(ServiceGroup):
             clock_difference_s=self._context.node.clock_difference_s,
             lateness=counters.lateness(),
             outcomes=dict(counters.outcomes),
+            executors=self.addresses.figures(),
         )
 
     async def _claim(self) -> int:

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from jobwheel.admin.domain.group import ExecutorLoad
 from jobwheel.admin.domain.run import Outcome
 
 
@@ -24,6 +25,15 @@ class LaneFigures:
     in_use: int
     limit: int
     waiting: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorFigures:
+    """A live executor of ours, as its last beat told."""
+
+    app_name: str
+    address: str
+    load: ExecutorLoad
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +76,7 @@ class EngineFigures:
     clock_difference_s: float = 0.0
     lateness: LatenessFigures = field(default_factory=LatenessFigures)
     outcomes: Mapping[Outcome, int] = field(default_factory=dict)
+    executors: tuple[ExecutorFigures, ...] = ()
 
 
 _LATENESS_BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)

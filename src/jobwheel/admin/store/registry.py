@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import ColumnElement, Connection, Row, delete, func, select, update
 
-from jobwheel.admin.domain.group import LIVE_FOR_MS, MOST_ADDRESS, SPARED_MS, AddressType, Registration
+from jobwheel.admin.domain.group import LIVE_FOR_MS, MOST_ADDRESS, SPARED_MS, AddressType, ExecutorLoad, Registration
 from jobwheel.admin.domain.ids import GroupId
 from jobwheel.admin.store.dialects import statements
 from jobwheel.admin.store.dialects.base import PRIMARY_KEY
@@ -30,10 +30,18 @@ class GroupAddresses:
     registrations: tuple[Registration, ...]
 
 
-class _Abilities(msgspec.Struct):
+class _Features(msgspec.Struct):
     """What the engine must know of the column `features`."""
 
     batch: bool = False
+    running: int = 0
+    queued: int = 0
+    spooled: int = 0
+    abandoned: int = 0
+
+    @property
+    def load(self) -> ExecutorLoad:
+        return ExecutorLoad(self.running, self.queued, self.spooled, self.abandoned)
 
 
 def beat(connection: Connection, zone: InstallationZone, request: RegistryRequest, now_ms: int) -> bool:
@@ -96,8 +104,9 @@ def has_group(connection: Connection, app_name: str) -> bool:
 
 def registration(row: Row[*tuple[Any, ...]]) -> Registration:
     """A row of the registry."""
-    batch = row.features is not None and _takes_batches(row.features)
-    return Registration(row.registry_key, row.registry_value, row.beat_ms, row.instance_id, batch)
+    features = None if row.features is None else _features(row.features)
+    batch, load = (False, None) if features is None else (features.batch, features.load)
+    return Registration(row.registry_key, row.registry_value, row.beat_ms, row.instance_id, batch, load)
 
 
 def load_addresses(connection: Connection, now_ms: int) -> list[GroupAddresses]:
@@ -167,12 +176,12 @@ def _group_addresses(row: Row[*tuple[Any, ...]], live: list[Registration]) -> Gr
     return GroupAddresses(GroupId(row.id), row.app_name, fixed, tuple(registrations))
 
 
-def _takes_batches(features: str) -> bool:
+def _features(text: str) -> _Features | None:
     try:
-        return msgspec.json.decode(features, type=_Abilities).batch
+        return msgspec.json.decode(text, type=_Features)
     except msgspec.DecodeError:
         # Not as `beat` writes it. Whoever is there still takes runs one by one.
-        return False
+        return None
 
 
 def _is(request: RegistryRequest) -> ColumnElement[bool]:
