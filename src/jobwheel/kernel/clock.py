@@ -2,7 +2,10 @@
 
 import asyncio
 import time
-from typing import Protocol
+from typing import Final, Protocol
+
+# It exists on Linux alone; elsewhere the monotonic clock is the nearest thing.
+_BOOT_CLOCK: Final[int] = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class Clock(Protocol):
@@ -43,9 +46,7 @@ class SystemClock:
         return time.monotonic()
 
     def boot_time(self) -> float:
-        # CLOCK_BOOTTIME exists on Linux alone; elsewhere the monotonic clock is the nearest thing.
-        clock_id = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-        return time.clock_gettime(clock_id)
+        return time.clock_gettime(_BOOT_CLOCK)
 
     async def wait(self, delay_s: float, wake: asyncio.Event | None = None) -> bool:
         if wake is None:

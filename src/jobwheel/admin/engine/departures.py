@@ -150,6 +150,7 @@ class RouteFinder:
         self._context = context
         self._book = book
         self._routers = routers
+        self._known: tuple[Sequence[Candidate], tuple[str, ...]] = ((), ())
 
     def candidates(self, run: PendingRun, job: DispatchJob) -> Sequence[Candidate]:
         """The addresses that the run may go to, before the strategy has its say."""
@@ -223,12 +224,20 @@ class RouteFinder:
             departures.flights.append(msgspec.structs.replace(flight, asked_s=answers.took_s))
 
     def _heading(self, run: PendingRun, job: DispatchJob, candidates: Sequence[Candidate]) -> str:
-        addresses = tuple([each.address for each in candidates])
+        addresses = self._addresses_of(candidates)
         fixed = self._book.is_fixed(job.group_id)
         retries_left = max(0, job.retry_count + 1 - run.attempt)
         return self._context.messages.heading(
             self._context.node.id, run, job, addresses, fixed=fixed, retries_left=retries_left
         )
+
+    def _addresses_of(self, candidates: Sequence[Candidate]) -> tuple[str, ...]:
+        known, addresses = self._known
+        if candidates is not known:
+            # The book gives the same ones until something changes, and most runs of a batch are of one group.
+            addresses = tuple([each.address for each in candidates])
+            self._known = candidates, addresses
+        return addresses
 
     def _nowhere(self, run: PendingRun, job: DispatchJob) -> str:
         messages, book, group_id = self._context.messages, self._book, job.group_id
