@@ -83,6 +83,7 @@ class CallbackSender(Service):
         self._some.set()
         self.supervise("send", self._send_loop)
         self.supervise("sync", self._sync_loop)
+        self.supervise("adopt", self._adopt_loop)
 
     def notify(self) -> None:
         """There is a new result. Call from the loop's own thread."""
@@ -118,8 +119,14 @@ class CallbackSender(Service):
                 await self._send(batch)
             else:
                 self._drained.set()
-                if not await self.clock.wait(_ADOPT_S, self._some):
-                    await asyncio.to_thread(self._spool.adopt)
+                await self._some.wait()
+
+    async def _adopt_loop(self) -> None:
+        """Look for what processes that are gone have left, also while there is always something to send."""
+        while True:
+            await self.clock.wait(_ADOPT_S)
+            if await asyncio.to_thread(self._spool.adopt):
+                self._some.set()
 
     async def _send(self, batch: SpoolBatch) -> None:
         if not batch.results or await self._delivered(batch):

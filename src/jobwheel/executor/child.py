@@ -2,7 +2,6 @@
 
 import contextvars
 import faulthandler
-import fcntl
 import logging
 import os
 import queue
@@ -19,6 +18,7 @@ from jobwheel.executor.handler_loop import HandlerLoop
 from jobwheel.executor.handler_table import job_handler
 from jobwheel.executor.handlers import HandlerCall, JobHandler
 from jobwheel.executor.invocation import Outcome
+from jobwheel.executor.lifeline import tie
 from jobwheel.executor.log_capture import LogCapture
 from jobwheel.executor.tracebacks import last_line_of, traceback_of
 from jobwheel.wire.messages import FAILURE
@@ -139,17 +139,6 @@ def _listen(descriptor: int, commands: "queue.SimpleQueue[Command]", calls: Call
     os.killpg(os.getpgrp(), signal.SIGKILL)
 
 
-def _end_with_parent(lifeline: int) -> None:
-    """Have the kernel kill this process's group when the parent's end of the pipe closes.
-
-    For a handler that never lets another thread of Python have a turn.
-    """
-    if sys.platform == "linux":
-        fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
-        fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)
-        fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
-
-
 def _standard_input() -> int:
     """Take the commands away from where a handler reads; it finds nothing there."""
     commands = os.dup(0)
@@ -164,7 +153,8 @@ def main(events: int, lifeline: int) -> None:
     for descriptor in (events, lifeline):
         # Not for what the handler starts: the parent would wait for all of them.
         os.set_inheritable(descriptor, False)  # noqa: FBT003 - the parameter has no name
-    _end_with_parent(lifeline)
+    # For a handler that never lets another thread of Python have a turn.
+    tie(lifeline, os.getpgrp())
     faulthandler.enable(STANDARD_ERROR, all_threads=False)
     commands: queue.SimpleQueue[Command] = queue.SimpleQueue()
     calls, printing = Calls(), Printing()

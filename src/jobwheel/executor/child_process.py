@@ -11,6 +11,7 @@ from typing import Final
 
 from jobwheel.executor.context import JobContext
 from jobwheel.executor.invocation import Outcome
+from jobwheel.executor.lifeline import Lifeline
 from jobwheel.executor.output_lines import OutputLines
 from jobwheel.kernel.clock import Clock
 from jobwheel.kernel.instants import instant_text
@@ -39,7 +40,8 @@ class ChildProcess:
     """One child and what it starts in its turn. Used once.
 
     It is the leader of a process group, which `stop` and `kill` reach as a whole. The leader's exit is seen before it
-    is reaped: until then the system gives the group's number to nobody else.
+    is reaped: until then the system gives the group's number to nobody else. If this process is killed meanwhile, the
+    kernel kills the group.
 
     Args:
         write: takes the lines of its output with their level, standard error's among them in the order of their coming.
@@ -59,17 +61,18 @@ class ChildProcess:
         Raises:
             OSError, ValueError: it cannot be started.
         """
-        output, theirs = os.pipe()
-        try:
+        with Lifeline() as lifeline:
+            output, theirs = os.pipe()
             try:
-                process = self._start(command, theirs)
+                try:
+                    process = self._start(command, theirs, lifeline)
+                finally:
+                    os.close(theirs)
+                if process is None:
+                    return Outcome(FAILURE, "it was ended before it began")
+                return self._follow(process, output)
             finally:
-                os.close(theirs)
-            return (
-                Outcome(FAILURE, "it was ended before it began") if process is None else self._follow(process, output)
-            )
-        finally:
-            os.close(output)
+                os.close(output)
 
     def stop(self) -> None:
         """SIGTERM to the group. What is left of it is killed once the leader and their output have ended.
@@ -82,7 +85,7 @@ class ChildProcess:
         """SIGKILL to the group. False: it is another user's by now, and cannot be killed."""
         return self._signal(signal.SIGKILL)
 
-    def _start(self, command: Command, output: int) -> "subprocess.Popen[bytes] | None":
+    def _start(self, command: Command, output: int, lifeline: Lifeline) -> "subprocess.Popen[bytes] | None":
         with self._lock:
             if self._asked_to_end:
                 return None
@@ -93,7 +96,9 @@ class ChildProcess:
                 stderr=output,
                 env=command.environment,
                 start_new_session=True,
+                pass_fds=(lifeline.descriptor,),
             )
+            lifeline.tie(self._process.pid)
             return self._process
 
     def _signal(self, number: signal.Signals) -> bool:

@@ -64,24 +64,25 @@ def _is_in(address: str, network: str) -> bool:
 
 
 def parse_networks(setting: str, value: object) -> tuple[str, ...]:
-    """The setting `network`: names of interfaces and subnets, with commas between them.
+    """The setting `network`: names of interfaces and subnets, with commas between them or in a list.
 
     Raises:
         SettingError: one of them can be neither.
     """
-    parts = [part.strip() for part in value.split(",")] if isinstance(value, str) else [""]
-    if not all(_is_network(part) for part in parts):
+    parts = value.split(",") if isinstance(value, str) else value
+    if not isinstance(parts, list | tuple) or not parts or not all(_is_network(part) for part in parts):
         valid = "names of interfaces or subnets such as 10.0.0.0/8, with commas between them"
         raise SettingError(setting, value, valid)
-    return tuple(parts)
+    return tuple(part.strip() for part in parts)
 
 
-def _is_network(part: str) -> bool:
+def _is_network(part: object) -> bool:
     """Whether it can be an interface's name, or is a subnet: nothing but a subnet has a slash."""
-    if "/" not in part:
-        return part != "" and not any(character.isspace() for character in part)
+    name = part.strip() if isinstance(part, str) else ""
+    if "/" not in name:
+        return name != "" and not any(character.isspace() for character in name)
     try:
-        ipaddress.ip_network(part, strict=False)
+        ipaddress.ip_network(name, strict=False)
     except ValueError:
         return False
     return True

@@ -70,6 +70,9 @@ class RunLedger:
         """The run is over and its result is in the spool."""
         with self._lock:
             self._close(key)
+            if key in self._reported:
+                # An admin had the result before the thread that put it into the spool got here.
+                return
             self._unreported[key] = None
             # During an outage of days the spool on the disk is what grows, not this.
             if len(self._unreported) > self._most_remembered:

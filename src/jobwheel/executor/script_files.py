@@ -3,6 +3,8 @@
 import contextlib
 import fcntl
 import os
+import re
+import stat
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,8 +12,12 @@ from pathlib import Path
 from typing import Final
 
 from jobwheel.executor.errors import StorageError
+from jobwheel.kernel.logging import get_logger
+
+log = get_logger(__name__)
 
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NAME: Final = re.compile(r"-?\d+_-?\d+\.[a-z0-9]+|\.-?\d+_-?\d+\.[a-z0-9]+\.\d+")
 _MAKE: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -51,7 +57,9 @@ class ScriptFiles:
             self._folder.mkdir(mode=0o700, exist_ok=True)
             self._folder.chmod(0o700)
             for left in list(self._folder.iterdir()):
-                _remove_unused(left)
+                # Only what has been written here: a script may have put anything into its own folder.
+                if _NAME.fullmatch(left.name) and _is_file(left):
+                    _remove_unused(left)
         except OSError as error:
             raise StorageError(self._folder, error.strerror or str(error)) from error
 
@@ -95,8 +103,12 @@ class ScriptFiles:
         written = self._written[job_id]
         newest_ms = max(written.values())
         for name in [name for name, updated_ms in written.items() if updated_ms < newest_ms]:
-            if _remove_unused(self._folder / name):
-                del written[name]
+            try:
+                if _remove_unused(self._folder / name):
+                    del written[name]
+            except OSError as error:
+                # It is tried again after the next run; this one has nothing to do with it.
+                log.warning("script.cannot_remove", file=self._folder / name, error=str(error))
 
 
 def _locked(path: Path, flags: int) -> int:
@@ -116,6 +128,10 @@ def _is_whole(path: Path, descriptor: int, source: bytes) -> bool:
 def _write(descriptor: int, data: bytes) -> None:
     while data:
         data = data[os.write(descriptor, data) :]
+
+
+def _is_file(path: Path) -> bool:
+    return stat.S_ISREG(path.lstat().st_mode)
 
 
 def _remove_unused(path: Path) -> bool:

@@ -1,7 +1,7 @@
 """Results on the disk until an admin has them.
 
 Each process has a folder of its own, `{root}/{instance}`, under a file lock that ends with the process. A process
-that starts (or has nothing to do) adopts the folders whose process is gone.
+adopts the folders whose process is gone when it starts, and each minute.
 """
 
 import errno
@@ -31,9 +31,9 @@ _LOCK_TRIES = 100
 class Spool:
     """A queue of results that survives the process. The oldest is read first; memory is bounded by what is read.
 
-    `put` may be called from any thread, the rest by one reader at a time. A result that is put is safe from a crash of
-    the process at once, and from a crash of the machine after the next `sync`. While the disk refuses to write,
-    results are kept in memory, and are sent like the others.
+    `put` and `adopt` may be called from any thread, the rest by one reader at a time. A result that is put is safe from
+    a crash of the process at once, and from a crash of the machine after the next `sync`. While the disk refuses to
+    write, results are kept in memory, and are sent like the others.
     """
 
     def __init__(self, root: Path, instance: str, segment_bytes: int = SEGMENT_BYTES) -> None:
@@ -87,6 +87,9 @@ class Spool:
         if pending:
             log.info("spool.adopted", folder=folder, results=pending)
         with self._lock:
+            if self._closed:
+                os.close(descriptor)
+                return 0
             self._locks[folder] = descriptor
             self._segments.extendleft(reversed(segments))
             if not segments:
@@ -113,11 +116,15 @@ class Spool:
         """A run that outlived the stop: its result waits for the next process."""
         self._folder.mkdir(parents=True, exist_ok=True)
         self._made += 1
-        segment = SegmentFile.create(self._folder / f"{self._made:08d}.spool")
+        path = self._folder / f"{self._made:08d}.spool"
+        # Not by its name at once: the folder is not locked any more, and a process that adopts it must see all or none.
+        draft = path.with_suffix(".draft")
+        segment = SegmentFile.create(draft)
         try:
             segment.append(result)
         finally:
             segment.close()
+        draft.rename(path)
 
     def _writable(self) -> SegmentFile:
         if self._active is None or self._active.size >= self._segment_bytes:

@@ -1,6 +1,7 @@
 """The WSGI application of an executor."""
 
 import asyncio
+import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIEnvironment
 
 _CHUNK: Final = 65_536
+_LENGTH: Final = re.compile(r"[0-9]{1,18}")
 
 
 class ExecutorWsgiApp:
@@ -63,7 +65,7 @@ def _body(environ: "WSGIEnvironment") -> Receive:
     stream = environ["wsgi.input"]
     length = environ.get("CONTENT_LENGTH") or ""
     # Without a length only some servers say where a body ends; with the others, reading would wait for ever.
-    left = int(length) if length.isdigit() else None
+    left = int(length) if _LENGTH.fullmatch(length) else None
     if left is None and not environ.get("wsgi.input_terminated"):
         left = 0
 

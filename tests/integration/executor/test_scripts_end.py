@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.executor.conftest import MakeExecutor
+from tests.integration.executor.conftest import Launch, MakeExecutor, registered
 from tests.support.executor_peer import ExecutorPeer
 from tests.support.processes import group_members, wait_for_numbers
 from tests.support.recording_admin import RecordingAdmin, wait_until
@@ -43,4 +43,23 @@ def test_an_ended_script_leaves_no_process(
     result = admin.result_of(log_id)
     assert result["handleCode"] == code
     assert words in result["handleMsg"]
+    wait_until(lambda: not group_members(leader), GONE_WITHIN_S)
+
+
+PROGRAM = """
+from jobwheel import Executor
+
+executor = Executor(app_name="demo", scripts_enabled=True, log_path="logs")
+executor.run()
+"""
+
+
+def test_a_killed_executor_leaves_no_script(launch_python: Launch, admin: RecordingAdmin, tmp_path: Path) -> None:
+    program, ids = tmp_path / "program.py", tmp_path / "ids"
+    program.write_text(PROGRAM)
+    process = launch_python(program)
+    source = f"trap '' TERM HUP; sleep 600 & echo $$ > {ids}; echo $! >> {ids}; wait"
+    registered(admin).run("", glueSource=source, **SCRIPT)
+    leader, _ = wait_for_numbers(ids, 2)
+    process.kill()
     wait_until(lambda: not group_members(leader), GONE_WITHIN_S)

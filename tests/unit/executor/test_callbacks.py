@@ -368,6 +368,18 @@ async def test_what_an_earlier_process_left_is_sent(tmp_path: Path) -> None:
         assert bench.admins.calls == [("a", [9])]
 
 
+async def test_what_a_neighbour_left_is_sent_by_a_process_that_is_never_idle(tmp_path: Path) -> None:
+    async with working(tmp_path) as bench:
+        neighbour = Spool(tmp_path / "spool", "neighbour")
+        neighbour.open()
+        neighbour.put(Result(100, 0, 200))
+        neighbour.close()
+        for number in range(7):
+            await bench.put_and_settle(number)
+            await bench.clock.advance(10)
+        await eventually(lambda: bench.spool.pending == 0 and [100] in [ids for _, ids in bench.admins.calls])
+
+
 async def test_flush_sends_what_there_is(tmp_path: Path) -> None:
     async with working(tmp_path) as bench:
         bench.put(*range(500))

@@ -56,3 +56,16 @@ def test_what_is_remembered_is_bounded_and_the_newest_stay() -> None:
     assert ledger.remembered == 10
     assert ledger.state(keys[-1]) is RunState.REPORTED
     assert ledger.state(keys[0]) is None
+
+
+async def test_a_run_that_is_reported_before_it_is_known_as_over_is_forgotten_like_the_others() -> None:
+    clock = FakeClock()
+    ledger = RunLedger(clock)
+    ledger.accept(KEY)
+    ledger.report([KEY])
+    assert ledger.state(KEY) is RunState.OPEN
+    ledger.finish(KEY)
+    assert ledger.state(KEY) is RunState.REPORTED
+    await clock.advance(REMEMBER_S)
+    assert ledger.state(KEY) is None
+    assert ledger.remembered == 0

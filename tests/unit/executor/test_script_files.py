@@ -1,5 +1,6 @@
 """The folder of scripts, as several processes share it: locks are per opened file, so one process can play two."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -63,3 +64,36 @@ def test_a_folder_that_cannot_be_made_stops_the_start(tmp_path: Path) -> None:
     (tmp_path / "gluesource").write_text("a file")
     with pytest.raises(StorageError, match="gluesource"):
         opened(tmp_path / "gluesource")
+
+
+def test_what_a_script_has_put_beside_itself_keeps_no_executor_from_starting(folder: Path) -> None:
+    with opened(folder).held(OLD) as path:
+        (folder / "work").mkdir()
+        (folder / "data.csv").write_text("a, b")
+        (folder / "link").symlink_to(folder)
+        (folder / "7_1.sh").mkdir()
+        os.mkfifo(folder / "pipe")
+    opened(folder)
+    assert not path.exists()
+    assert {file.name for file in folder.iterdir()} == {"work", "data.csv", "link", "7_1.sh", "pipe"}
+
+
+def test_a_draft_that_a_process_left_behind_is_removed(folder: Path) -> None:
+    opened(folder)
+    (folder / f".{OLD.file_name}.4711").write_text("echo o")
+    opened(folder)
+    assert list(folder.iterdir()) == []
+
+
+def test_an_old_version_that_cannot_be_removed_fails_no_run(folder: Path) -> None:
+    files = opened(folder)
+    with files.held(OLD) as path:
+        pass
+    path.unlink()
+    path.mkdir()
+    with files.held(NEW):
+        pass
+    path.rmdir()
+    with files.held(NEW):
+        pass
+    assert [file.name for file in folder.iterdir()] == [NEW.file_name]

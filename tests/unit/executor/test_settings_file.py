@@ -31,6 +31,18 @@ def test_a_file_gives_what_nothing_else_does(file: Path) -> None:
     assert (settings.port, settings.heartbeat_s, settings.enabled) == (7001, 12.5, False)
 
 
+def test_networks_may_stand_in_a_list(file: Path) -> None:
+    file.write_text('host = "0.0.0.0"\naccess_token = "Rw52-made-up"\nnetwork = ["eth1", "10.0.0.0/8"]\n')
+    assert resolve({"config": file}, {}).network == ("eth1", "10.0.0.0/8")
+
+
+@pytest.mark.parametrize("networks", ["[]", "[5]", "7", '["eth1", ""]'])
+def test_what_is_no_list_of_networks_is_refused(file: Path, networks: str) -> None:
+    file.write_text(f'host = "0.0.0.0"\naccess_token = "Rw52-made-up"\nnetwork = {networks}\n')
+    with pytest.raises(SettingError, match="network in "):
+        resolve({"config": file}, {})
+
+
 def test_arguments_go_before_the_environment_this_before_the_file_and_this_before_the_defaults(file: Path) -> None:
     environ = {
         "JOBWHEEL_EXECUTOR_CONFIG": str(file),

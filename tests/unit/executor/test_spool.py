@@ -221,6 +221,34 @@ def test_a_result_after_the_close_waits_for_the_next_process(tmp_path: Path) -> 
     second.close()
 
 
+def test_a_result_after_the_close_is_adopted_whole_or_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spool, other = opened(tmp_path), opened(tmp_path, "other")
+    spool.close()
+    append = SegmentFile.append
+
+    def late(segment: SegmentFile, item: Result) -> None:
+        other.adopt()
+        append(segment, item)
+
+    monkeypatch.setattr(SegmentFile, "append", late)
+    spool.put(result(7))
+    other.adopt()
+    assert take_all(other) == [7]
+    other.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_spool_that_is_closed_takes_nothing_over(tmp_path: Path) -> None:
+    spool, neighbour = opened(tmp_path), opened(tmp_path, "neighbour")
+    neighbour.put(result(7))
+    neighbour.close()
+    spool.close()
+    assert spool.adopt() == 0
+    next_one = opened(tmp_path, "next")
+    assert take_all(next_one) == [7]
+    next_one.close()
+
+
 def test_sync_and_notice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[int] = []
     monkeypatch.setattr(os, "fsync", synced.append)
