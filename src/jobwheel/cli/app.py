@@ -87,6 +87,7 @@ def _commands() -> dict[tuple[str, ...], Callable[..., None]]:
         ("jobs", "stop"): jobs_commands.stop_job,
         ("jobs", "script"): jobs_commands.job_script,
         ("runs", "list"): runs_commands.list_runs,
+        ("runs", "show"): runs_commands.show_run,
         ("runs", "log"): runs_commands.show_log,
         ("cron", "next"): cron_commands.cron_next,
         ("cron", "explain"): cron_commands.cron_explain,
