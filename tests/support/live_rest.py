@@ -28,15 +28,15 @@ class LiveRest:
     async def post(self, path: str, body: object, status: int = 200) -> Json:
         return answer(await self.client.post(f"/api/v1/{path}", json=body), status)
 
-    async def job(self) -> Json:
-        """A job without a schedule for the handler `settle`, once the group of `orders` has an executor."""
-        group_id = await seen(self._live_group)
+    async def job(self, executors: int = 1) -> Json:
+        """A job without a schedule for the handler `settle`, once the group of `orders` has so many executors."""
+        group_id = await seen(lambda: self._live_group(executors))
         body = {"group_id": group_id, "name": "settle accounts", "handler": "settle", "schedule_type": "NONE"}
         return await self.post("jobs", body, 201)
 
-    async def _live_group(self) -> int | None:
+    async def _live_group(self, executors: int) -> int | None:
         groups = (await self.get("groups"))["items"]
-        return next((group["id"] for group in groups if group["live_addresses"]), None)
+        return next((group["id"] for group in groups if len(group["live_addresses"]) >= executors), None)
 
     def executor(self, log_path: Path, **arguments: Any) -> Executor:
         """One on the SDK, of the app name `orders`; to be started and stopped in the background."""

@@ -78,12 +78,12 @@ class WireEndpoints:
     async def _register(self, request: WireRequest) -> bytes:
         message = decode(request.body, RegistryRequest)
         try:
-            await self._registry.register(message)
+            draining = await self._registry.register(message)
         except UnknownAppNameError as error:
             log.warning("wire.unknown_app_name", app_name=message.registry_key, client=request.client)
             return encode_envelope(FAILURE, error.message)
         # Whoever sent no features expects a text or nothing.
-        ours = RegistryReply(AdminFeatures(progress=True))
+        ours = RegistryReply(AdminFeatures(progress=True, drain=draining))
         return encode_envelope(SUCCESS, value=None if message.features is None else ours)
 
     async def _remove(self, request: WireRequest) -> bytes:
