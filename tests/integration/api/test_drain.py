@@ -72,7 +72,9 @@ async def test_an_address_of_a_fixed_list_drains_until_that_is_taken_back(admin:
     assert await change(admin, group_id, "undrain") == {B: False, A: False}
 
 
-@pytest.mark.parametrize("address", ["", "http://10.0.0.9:9999/", "x" * 5000, "http://10.0.0.7:9999/'; --"])
+@pytest.mark.parametrize(
+    "address", ["", "http://10.0.0.9:9999/", "x" * 5000, f"{A}'; --"], ids=["none", "other", "long", "quote"]
+)
 async def test_an_address_that_is_not_there_is_refused_by_name(admin: AdminHarness, address: str) -> None:
     group_id = await make_group(admin)
     await register(admin, "orders", A)

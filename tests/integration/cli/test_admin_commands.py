@@ -210,6 +210,28 @@ def test_a_run_that_nobody_takes_tells_why(signed_in: Call, job: dict[str, Any])
     assert log.out
 
 
+def test_drains_an_executor_and_lets_it_go_on(signed_in: Call, job: dict[str, Any], executor: Executor) -> None:
+    address, group_id = f"http://127.0.0.1:{executor.port}/", job["group_id"]
+
+    def listed() -> list[list[str]]:
+        rows = [line.split() for line in signed_in("groups", "list").out.splitlines()]
+        return [row[2:4] for row in rows if row[0] == str(group_id)]
+
+    assert listed() == [[address, "live"]]
+    drained = signed_in("groups", "drain", group_id, address)
+    assert (drained.code, drained.err) == (0, "")
+    assert drained.out.startswith(f"{address} of cli-")
+    assert drained.out.endswith(" gets no new runs; those under way go on\n")
+    assert listed() == [[address, "draining"]]
+    assert json.loads(signed_in("groups", "list", "--json").out)["items"]
+    group = json.loads(signed_in("groups", "undrain", group_id, address, "--json").out)
+    assert [each["draining"] for each in group["live_addresses"]] == [False]
+    assert listed() == [[address, "live"]]
+    refused = signed_in("groups", "drain", group_id, "http://10.0.0.7/")
+    assert (refused.code, refused.out) == (1, "")
+    assert refused.err.endswith(f"; live: {address}\n")
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -217,6 +239,7 @@ def test_a_run_that_nobody_takes_tells_why(signed_in: Call, job: dict[str, Any])
         (("jobs", "start", 999_999), "there is no job 999999"),
         (("runs", "log", 999_999), "there is no run 999999"),
         (("runs", "show", 999_999), "there is no run 999999"),
+        (("groups", "drain", 999_999, "http://10.0.0.7/"), "there is no group 999999"),
         (("jobs", "list", "--status", "odd"), "status: "),
         (("runs", "list", "--after", "x"), "after: "),
     ],

@@ -1,11 +1,13 @@
 """What one node was asked to drain gets no new runs from the other, either."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from jobwheel.admin.domain.run import Outcome
 from tests.support.live_admin import CLOCK, LiveAdmin, live_admin, until
-from tests.support.recording_executor import INSTANCE
+from tests.support.recording_executor import INSTANCE, Asked, RecordingExecutor
 from tests.support.run_servers import Servers
 from tests.support.servers import SERVER_KINDS
 from tests.support.store import open_store_at
@@ -45,3 +47,17 @@ async def test_a_drain_holds_on_every_node(kind: str, servers: Servers, tmp_path
         assert reply["data"] == {"features": {"progress": True, "drain": True}}
         await drain_at(second, one.address, draining=False)
         assert known_to_the_second() == {one.address, two.address}
+
+
+async def test_a_candidate_that_is_drained_before_its_turn_is_passed_over(live: LiveAdmin) -> None:
+    async with live.executors(3) as (first, second, third):
+
+        async def drain_the_next(executor: RecordingExecutor, asked: Asked) -> dict[str, Any]:
+            await drain_at(live, second.address, draining=True)
+            return executor.envelope(500, reason="stopping")
+
+        first.answer = drain_the_next
+        run = await live.done(await live.trigger(await live.job(route_strategy="FIRST")))
+    assert (run.outcome, run.executor_address) == (Outcome.SUCCEEDED, third.address)
+    assert second.runs() == []
+    assert f"no new run goes there: {second.address}" in (run.trigger_message or "")
