@@ -19,6 +19,7 @@ from jobwheel.admin.services.installation import prepare_installation
 from jobwheel.admin.services.jobs import Jobs
 from jobwheel.admin.services.passwords import Passwords
 from jobwheel.admin.services.previews import Previews
+from jobwheel.admin.services.progress import ProgressBook
 from jobwheel.admin.services.run_logs import RunLogs
 from jobwheel.admin.services.runs import Runs
 from jobwheel.admin.services.scripts import Scripts
@@ -92,6 +93,7 @@ class AdminHarness:
     scheduler: FakeScheduler
     status: FakeStatus
     log_source: FakeLogSource
+    progress: ProgressBook
     passwords: Passwords
     password: str
     services: Services
@@ -130,6 +132,7 @@ async def admin_harness(path: Path, metrics_token: Secret | None = None) -> Asyn
             made = await prepare_installation(database, clock, settings, passwords, ZONE)
             scheduler, status, log_source = FakeScheduler(), FakeStatus(), FakeLogSource()
             jobs = Jobs(database, clock, made.zone, scheduler)
+            progress = ProgressBook(clock)
             services = Services(
                 clock=clock,
                 zone_name=made.zone.name,
@@ -139,7 +142,7 @@ async def admin_harness(path: Path, metrics_token: Secret | None = None) -> Asyn
                 scripts=Scripts(database, clock, made.zone),
                 triggers=Triggers(database, clock, made.zone, scheduler),
                 previews=Previews(clock, made.zone, jobs),
-                runs=Runs(database),
+                runs=Runs(database, progress),
                 run_logs=RunLogs(database, made.zone, log_source),
                 status=status,
                 metrics_token=metrics_token,
@@ -154,6 +157,7 @@ async def admin_harness(path: Path, metrics_token: Secret | None = None) -> Asyn
                     scheduler=scheduler,
                     status=status,
                     log_source=log_source,
+                    progress=progress,
                     passwords=passwords,
                     password=password,
                     services=services,

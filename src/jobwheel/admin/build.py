@@ -18,6 +18,7 @@ from jobwheel.admin.services.installation import Installation, host_zone, prepar
 from jobwheel.admin.services.jobs import Jobs
 from jobwheel.admin.services.passwords import Passwords
 from jobwheel.admin.services.previews import Previews
+from jobwheel.admin.services.progress import ProgressBook
 from jobwheel.admin.services.registry import Registry
 from jobwheel.admin.services.results import Results
 from jobwheel.admin.services.run_logs import RunLogs
@@ -83,6 +84,7 @@ def _assemble(
     client = ExecutorClient(wire, installation.access_token, settings.send_timeout_s)
     engine = Engine(_engine_context(settings, clock, database, installation), client)
     jobs = Jobs(database, clock, zone, engine)
+    progress = ProgressBook(clock)
     services = Services(
         clock=clock,
         zone_name=zone.name,
@@ -92,13 +94,14 @@ def _assemble(
         scripts=Scripts(database, clock, zone),
         triggers=Triggers(database, clock, zone, engine),
         previews=Previews(clock, zone, jobs),
-        runs=Runs(database),
+        runs=Runs(database, progress),
         run_logs=RunLogs(database, zone, client),
         status=engine,
         metrics_token=settings.metrics_token,
     )
     registry = Registry(database, clock, zone, engine.addresses, auto_create_groups=settings.auto_create_groups)
-    endpoints = WireEndpoints(installation.access_tokens, registry, Results(clock, engine.writer))
+    results = Results(clock, engine.writer, progress)
+    endpoints = WireEndpoints(installation.access_tokens, registry, results, progress)
     deleted_jobs = PeriodicLoop("deleted_jobs", DeletedJobs(database).run_once, _DELETED_JOBS_EVERY_S, clock)
     workers = ServiceGroup("admin", clock, [wire, engine, deleted_jobs])
     return Admin(database, installation, engine, services, workers, endpoints.in_front_of(create_app(services)))

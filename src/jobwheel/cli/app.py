@@ -7,7 +7,14 @@ import typer
 
 from jobwheel import __version__
 from jobwheel.admin.settings import setting_names
-from jobwheel.cli import cron_commands, database_commands, jobs_commands, runs_commands, session_commands
+from jobwheel.cli import (
+    cron_commands,
+    database_commands,
+    groups_commands,
+    jobs_commands,
+    runs_commands,
+    session_commands,
+)
 from jobwheel.cli.admin_command import admin
 from jobwheel.cli.demo.command import demo
 from jobwheel.cli.executor_command import executor
@@ -17,6 +24,7 @@ from jobwheel.kernel.errors import JobwheelError
 _GROUPS: Final = {
     "jobs": "Jobs of a running admin.",
     "runs": "Runs of a running admin.",
+    "groups": "Groups of executors of a running admin.",
     "cron": "What a cron expression means.",
     "db": "The schema of the database.",
     "token": "The access token of the installation.",
@@ -87,7 +95,11 @@ def _commands() -> dict[tuple[str, ...], Callable[..., None]]:
         ("jobs", "stop"): jobs_commands.stop_job,
         ("jobs", "script"): jobs_commands.job_script,
         ("runs", "list"): runs_commands.list_runs,
+        ("runs", "show"): runs_commands.show_run,
         ("runs", "log"): runs_commands.show_log,
+        ("groups", "list"): groups_commands.list_groups,
+        ("groups", "drain"): groups_commands.drain,
+        ("groups", "undrain"): groups_commands.undrain,
         ("cron", "next"): cron_commands.cron_next,
         ("cron", "explain"): cron_commands.cron_explain,
         ("db", "upgrade"): database_commands.upgrade,

@@ -10,6 +10,8 @@ from jobwheel.cli.access import AfterOption, JsonOption, LimitOption, UrlOption,
 from jobwheel.cli.output import harmless, local_time, page_note, print_json, print_table, seconds_between, tell
 from jobwheel.cli.rest import Rest
 
+RunId = Annotated[int, typer.Argument(metavar="ID", min=1, help="The run's id.")]
+
 _COLUMNS = ("id", "job", "cause", "planned", "late by", "result", "took", "message")
 _FOLLOW_S = 0.5
 
@@ -35,8 +37,18 @@ def list_runs(
     page_note(page)
 
 
+def show_run(run_id: RunId, url: UrlOption = None, as_json: JsonOption = False) -> None:
+    """Print what is known of a run."""
+    with signed_in(url) as rest:
+        run = rest.get(f"/api/v1/runs/{run_id}")
+    if as_json:
+        print_json(run)
+        return
+    print_table(("run", str(run["id"])), _lines(run), "")
+
+
 def show_log(
-    run_id: Annotated[int, typer.Argument(metavar="ID", min=1, help="The run's id.")],
+    run_id: RunId,
     url: UrlOption = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the run has ended.")] = False,
 ) -> None:
@@ -71,6 +83,31 @@ def _write(content: str) -> None:
         content += "\n"
     sys.stdout.write(harmless(content) if sys.stdout.isatty() else content)
     sys.stdout.flush()
+
+
+def _lines(run: dict[str, Any]) -> list[tuple[str, object]]:
+    """What there is to say of a run, in the order in which it happens."""
+    lines = (
+        ("job", run["job_id"]),
+        ("cause", run["trigger_type"]),
+        ("attempt", run["attempt"]),
+        ("parameter", run["parameter"]),
+        ("planned", local_time(run["planned_at"])),
+        ("sent", local_time(run["sent_at"])),
+        ("executor", run["executor_address"]),
+        ("progress", _progress(run["progress"])),
+        ("ended", local_time(run["ended_at"])),
+        ("result", run["outcome"] or run["phase"]),
+        ("message", message_of(run)),
+    )
+    return [(name, value) for name, value in lines if value not in (None, "")]
+
+
+def _progress(progress: dict[str, Any] | None) -> str:
+    if progress is None:
+        return ""
+    words = f", {progress['text']}" if progress["text"] else ""
+    return f"{progress['fraction']:.0%}{words} ({local_time(progress['at'])})"
 
 
 def _row(run: dict[str, Any]) -> tuple[object, ...]:

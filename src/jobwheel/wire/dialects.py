@@ -1,16 +1,15 @@
 """What differs between the three dialects."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from jobwheel.wire.codec import decode
 from jobwheel.wire.errors import MalformedMessageError
+from jobwheel.wire.items import judge_each
 from jobwheel.wire.mend import without_surrogates
 from jobwheel.wire.messages import Dialect, Int32, Int64, LogQuery, Result
-
-_MOST_REJECTED = 10_000
 
 RUN_PATH = {Dialect.A: "/run", Dialect.B: "/run", Dialect.C: "/trigger"}
 
@@ -49,8 +48,8 @@ class _CallbackObject(msgspec.Struct, rename="camel"):
 class CallbackBatch:
     """The good items of a callback, and what was wrong with the others, in words that name item and field."""
 
-    results: list[Result] = field(default_factory=list)
-    rejected: list[str] = field(default_factory=list)
+    results: list[Result]
+    rejected: list[str]
 
 
 def decode_callbacks(body: bytes) -> CallbackBatch:
@@ -60,18 +59,8 @@ def decode_callbacks(body: bytes) -> CallbackBatch:
         MalformedMessageError: the body as a whole is neither a list of callbacks nor a `callbackList`, or more than
             10,000 of its items are bad.
     """
-    items = _callback_items(body)
-    batch = CallbackBatch()
-    for index, item in enumerate(items):
-        try:
-            batch.results.append(decode(bytes(item), _CallbackItem).to_result())
-        except MalformedMessageError as error:
-            batch.rejected.append(f"item {index}: {error.message}")
-            if len(batch.rejected) > _MOST_REJECTED:
-                # A bad one costs 20 µs, and 10 MiB hold millions: an admin that names them all stands still meanwhile.
-                what = f"more than {_MOST_REJECTED} of its {len(items)} items are bad, the first as follows: "
-                raise MalformedMessageError(what + batch.rejected[0]) from error
-    return batch
+    results, rejected = judge_each(_callback_items(body), lambda item: decode(item, _CallbackItem).to_result())
+    return CallbackBatch(results, rejected)
 
 
 def _callback_items(body: bytes) -> list[msgspec.Raw]:

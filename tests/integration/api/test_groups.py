@@ -36,8 +36,18 @@ async def test_live_addresses_are_those_that_beat_within_90_seconds(admin: Admin
     await register(admin, "others", "http://10.0.0.9:9999/")
     live = (await read(admin, group_id))["live_addresses"]
     assert live == [
-        {"address": "http://10.0.0.7:9999/", "last_beat_at": "2026-11-27T02:31:00.250Z", "instance_id": "i-7"},
-        {"address": "http://10.0.0.8:9999/", "last_beat_at": "2026-11-27T02:30:00.250Z", "instance_id": "i-8"},
+        {
+            "address": "http://10.0.0.7:9999/",
+            "last_beat_at": "2026-11-27T02:31:00.250Z",
+            "instance_id": "i-7",
+            "draining": False,
+        },
+        {
+            "address": "http://10.0.0.8:9999/",
+            "last_beat_at": "2026-11-27T02:30:00.250Z",
+            "instance_id": "i-8",
+            "draining": False,
+        },
     ]
     await admin.clock.advance(31)
     listed = answer(await admin.client.get("/api/v1/groups"))["items"][0]["live_addresses"]
@@ -49,7 +59,8 @@ async def test_a_fixed_list_keeps_its_order_and_is_live_without_beats(admin: Adm
     group = await read(admin, group_id)
     assert group["addresses"] == FIXED["addresses"]
     assert group["live_addresses"] == [
-        {"address": address, "last_beat_at": None, "instance_id": None} for address in FIXED["addresses"]
+        {"address": address, "last_beat_at": None, "instance_id": None, "draining": False}
+        for address in FIXED["addresses"]
     ]
 
 

@@ -1,8 +1,10 @@
 """login, jobs and runs against an admin process, with an executor in this one."""
 
 import json
+import re
 import secrets
 import stat
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -134,6 +136,33 @@ def test_runs_a_job_and_follows_its_log(signed_in: Call, job: dict[str, Any], ex
     assert "counted" in table
 
 
+def test_shows_a_run_and_how_far_it_is(signed_in: Call, job: dict[str, Any], executor: Executor) -> None:
+    go_on = threading.Event()
+
+    @executor.job("wait")
+    def wait(ctx: JobContext) -> None:
+        while not go_on.wait(0.1):
+            ctx.progress(0.4, "four of ten\x1b[2J")
+
+    signed_in("jobs", "list")
+    with rest_of(None) as rest:
+        made = rest.post("/api/v1/jobs", {**_copy(job), "name": "waits", "handler": "wait"})
+        run_id = rest.post(f"/api/v1/jobs/{made['id']}/run")["id"]
+        try:
+            while not rest.get(f"/api/v1/runs/{run_id}")["progress"]:
+                assert not go_on.wait(0.05)
+            shown = signed_in("runs", "show", run_id).out
+            assert re.search(r"^progress +40%, four of ten \[2J \(20", shown, re.MULTILINE), shown
+            assert "accepted" in shown
+            assert json.loads(signed_in("runs", "show", run_id, "--json").out)["progress"]["fraction"] == 0.4
+        finally:
+            go_on.set()
+    signed_in("runs", "log", run_id, "--follow")
+    shown = signed_in("runs", "show", run_id).out
+    assert "succeeded" in shown
+    assert "progress" not in shown
+
+
 def test_runs_a_job_and_prints_its_log_at_once(signed_in: Call, job: dict[str, Any], executor: Executor) -> None:
     answer = signed_in("jobs", "run", job["id"], "-p", "nineteen", "--follow")
     assert answer.code == 0
@@ -181,12 +210,36 @@ def test_a_run_that_nobody_takes_tells_why(signed_in: Call, job: dict[str, Any])
     assert log.out
 
 
+def test_drains_an_executor_and_lets_it_go_on(signed_in: Call, job: dict[str, Any], executor: Executor) -> None:
+    address, group_id = f"http://127.0.0.1:{executor.port}/", job["group_id"]
+
+    def listed() -> list[list[str]]:
+        rows = [line.split() for line in signed_in("groups", "list").out.splitlines()]
+        return [row[2:4] for row in rows if row[0] == str(group_id)]
+
+    assert listed() == [[address, "live"]]
+    drained = signed_in("groups", "drain", group_id, address)
+    assert (drained.code, drained.err) == (0, "")
+    assert drained.out.startswith(f"{address} of cli-")
+    assert drained.out.endswith(" gets no new runs; those under way go on\n")
+    assert listed() == [[address, "draining"]]
+    assert json.loads(signed_in("groups", "list", "--json").out)["items"]
+    group = json.loads(signed_in("groups", "undrain", group_id, address, "--json").out)
+    assert [each["draining"] for each in group["live_addresses"]] == [False]
+    assert listed() == [[address, "live"]]
+    refused = signed_in("groups", "drain", group_id, "http://10.0.0.7/")
+    assert (refused.code, refused.out) == (1, "")
+    assert refused.err.endswith(f"; live: {address}\n")
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (("jobs", "run", 999_999), "there is no job 999999"),
         (("jobs", "start", 999_999), "there is no job 999999"),
         (("runs", "log", 999_999), "there is no run 999999"),
+        (("runs", "show", 999_999), "there is no run 999999"),
+        (("groups", "drain", 999_999, "http://10.0.0.7/"), "there is no group 999999"),
         (("jobs", "list", "--status", "odd"), "status: "),
         (("runs", "list", "--after", "x"), "after: "),
     ],

@@ -50,6 +50,8 @@ RULES: Final = (
     Rule("GET", "/api/v1/groups/{group_id}", Who.ADMIN),
     Rule("PATCH", "/api/v1/groups/{group_id}", Who.ADMIN),
     Rule("DELETE", "/api/v1/groups/{group_id}", Who.ADMIN),
+    Rule("POST", "/api/v1/groups/{group_id}/drain", Who.ADMIN),
+    Rule("POST", "/api/v1/groups/{group_id}/undrain", Who.ADMIN),
     Rule("GET", "/api/v1/jobs", Who.ADMIN),
     Rule("POST", "/api/v1/jobs", Who.ADMIN),
     Rule("GET", "/api/v1/jobs/{job_id}", Who.ADMIN),

@@ -39,11 +39,18 @@ class GroupPatch(GroupFields, PatchBody):
 
 
 class LiveAddressModel(BaseModel):
-    """An address that gets runs; one of a fixed list never beats."""
+    """An address that gets runs, but none anew while it is draining; one of a fixed list never beats."""
 
     address: str
     last_beat_at: str | None
     instance_id: str | None
+    draining: bool
+
+
+class DrainBody(Body):
+    """Which of the group's live addresses is meant."""
+
+    address: str
 
 
 class GroupModel(BaseModel):
@@ -85,7 +92,18 @@ def group_router(groups: Groups) -> APIRouter:
     async def delete_group(group_id: PathId, actor: Actor) -> None:
         await groups.delete(GroupId(group_id), actor=actor)
 
+    _add_draining(router, groups)
     return router
+
+
+def _add_draining(router: APIRouter, groups: Groups) -> None:
+    @router.post("/{group_id}/drain")
+    async def drain_address(group_id: PathId, body: DrainBody, actor: Actor) -> GroupModel:
+        return _model(await groups.drain(GroupId(group_id), body.address, draining=True, actor=actor))
+
+    @router.post("/{group_id}/undrain")
+    async def undrain_address(group_id: PathId, body: DrainBody, actor: Actor) -> GroupModel:
+        return _model(await groups.drain(GroupId(group_id), body.address, draining=False, actor=actor))
 
 
 def _model(view: GroupView) -> GroupModel:
@@ -98,7 +116,10 @@ def _model(view: GroupView) -> GroupModel:
         addresses=list(group.addresses),
         live_addresses=[
             LiveAddressModel(
-                address=each.address, last_beat_at=to_text(each.last_beat_ms), instance_id=each.instance_id
+                address=each.address,
+                last_beat_at=to_text(each.last_beat_ms),
+                instance_id=each.instance_id,
+                draining=each.draining,
             )
             for each in view.live_addresses
         ],

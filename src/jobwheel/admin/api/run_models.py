@@ -7,6 +7,7 @@ from pydantic import BaseModel, Field
 from jobwheel.admin.api.instants import to_text
 from jobwheel.admin.api.models import Id, PageQuery, Query
 from jobwheel.admin.domain.run import Outcome, Phase, Run, TriggerType
+from jobwheel.admin.services.progress import RunProgress
 
 
 class RunQuery(PageQuery):
@@ -28,8 +29,20 @@ class LogQueryModel(Query):
     from_line: Annotated[int, Field(ge=1, le=2**31 - 1)] = 1
 
 
+class ProgressModel(BaseModel):
+    """How far a run is: a fraction from 0 to 1 and words, and when the node that is asked heard of it."""
+
+    fraction: float
+    text: str
+    at: str
+
+
 class RunModel(BaseModel):
-    """A run. `phase` is null once it is done; then it has an `outcome`."""
+    """A run. `phase` is null once it is done; then it has an `outcome`, and no `progress` any more.
+
+    Its executor tells its `progress` to the nodes that it is registered at; of others, and before the first word, it is
+    null.
+    """
 
     id: int
     group_id: int
@@ -54,6 +67,7 @@ class RunModel(BaseModel):
     shard_index: int | None
     shard_total: int | None
     broadcast_id: int | None
+    progress: ProgressModel | None
 
 
 class LogModel(BaseModel):
@@ -65,7 +79,7 @@ class LogModel(BaseModel):
     is_end: bool
 
 
-def run_model(run: Run) -> RunModel:
+def run_model(run: Run, progress: RunProgress | None = None) -> RunModel:
     """A run for the API."""
     return RunModel(
         id=run.id,
@@ -91,4 +105,9 @@ def run_model(run: Run) -> RunModel:
         shard_index=None if run.shard is None else run.shard.index,
         shard_total=None if run.shard is None else run.shard.total,
         broadcast_id=run.broadcast_id,
+        progress=None if progress is None else _progress_model(progress),
     )
+
+
+def _progress_model(progress: RunProgress) -> ProgressModel:
+    return ProgressModel(fraction=progress.fraction, text=progress.text, at=to_text(progress.at_ms))

@@ -21,11 +21,12 @@ def run_router(runs: Runs, run_logs: RunLogs) -> APIRouter:
     @router.get("")
     async def list_runs(query: Annotated[RunQuery, QueryMark()]) -> Page[RunModel]:
         found = await runs.page(_filter(query), query.after, query.limit + 1)
-        return page_of([run_model(run) for run in found], [run.id for run in found], query.limit)
+        return page_of([run_model(run, runs.progress(run)) for run in found], [run.id for run in found], query.limit)
 
     @router.get("/{run_id}")
     async def get_run(run_id: PathId) -> RunModel:
-        return run_model(await runs.get(RunId(run_id)))
+        run = await runs.get(RunId(run_id))
+        return run_model(run, runs.progress(run))
 
     @router.get("/{run_id}/log")
     async def read_run_log(run_id: PathId, query: Annotated[LogQueryModel, QueryMark()]) -> LogModel:

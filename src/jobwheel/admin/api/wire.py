@@ -1,14 +1,24 @@
 """The wire endpoints for executors: raw ASGI in front of the web application, since callbacks are hot."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
+from jobwheel.admin.services.progress import ProgressBook
 from jobwheel.admin.services.registry import Registry, UnknownAppNameError
 from jobwheel.admin.services.results import Results
 from jobwheel.admin.store.database import is_outage
 from jobwheel.kernel.logging import get_logger
 from jobwheel.wire.codec import decode, encode_envelope
 from jobwheel.wire.dialects import decode_callbacks
-from jobwheel.wire.messages import FAILURE, SUCCESS, TOKEN_HEADER, WRONG_TOKEN_MESSAGE, RegistryRequest
+from jobwheel.wire.messages import (
+    FAILURE,
+    SUCCESS,
+    TOKEN_HEADER,
+    WRONG_TOKEN_MESSAGE,
+    AdminFeatures,
+    RegistryReply,
+    RegistryRequest,
+)
+from jobwheel.wire.progress import decode_progress
 from jobwheel.wire.server import Handler, Receive, Scope, Send, WireApp, WireRequest, normalise_path
 from jobwheel.wire.tokens import AccessTokens
 
@@ -16,23 +26,23 @@ log = get_logger(__name__)
 
 _ROOTS = ("/api", "/xxl-job-admin/api")
 _REST = "/api/v1/"
-# What an executor of ours may count on; everybody else expects a text or nothing in `data`, and gets nothing.
-_FEATURES = {"features": {"progress": False, "drain": False}}
 
 AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class WireEndpoints:
-    """`registry`, `registryRemove` and `callback`; each asks for the token before it looks at the body."""
+    """`registry`, `registryRemove`, `callback` and `progress`; each asks for the token before it looks at the body."""
 
-    def __init__(self, tokens: AccessTokens, registry: Registry, results: Results) -> None:
+    def __init__(self, tokens: AccessTokens, registry: Registry, results: Results, progress: ProgressBook) -> None:
         self._tokens = tokens
         self._registry = registry
         self._results = results
+        self._progress = progress
         handlers = {
             "registry": self._register,
             "registryRemove": self._remove,
             "callback": self._callback,
+            "progress": self._note_progress,
         }
         self.app = WireApp(
             {f"{root}/{name}": self._guarded(handler) for root in _ROOTS for name, handler in handlers.items()}
@@ -68,11 +78,13 @@ class WireEndpoints:
     async def _register(self, request: WireRequest) -> bytes:
         message = decode(request.body, RegistryRequest)
         try:
-            await self._registry.register(message)
+            draining = await self._registry.register(message)
         except UnknownAppNameError as error:
             log.warning("wire.unknown_app_name", app_name=message.registry_key, client=request.client)
             return encode_envelope(FAILURE, error.message)
-        return encode_envelope(SUCCESS, value=None if message.features is None else _FEATURES)
+        # Whoever sent no features expects a text or nothing.
+        ours = RegistryReply(AdminFeatures(progress=True, drain=draining))
+        return encode_envelope(SUCCESS, value=None if message.features is None else ours)
 
     async def _remove(self, request: WireRequest) -> bytes:
         await self._registry.remove(decode(request.body, RegistryRequest))
@@ -80,11 +92,23 @@ class WireEndpoints:
 
     async def _callback(self, request: WireRequest) -> bytes:
         batch = decode_callbacks(request.body)
-        bad = batch.rejected
-        if bad:
-            log.warning("wire.callbacks_rejected", client=request.client, rejected=bad[:5], count=len(bad))
+        named = _named("wire.callbacks_rejected", request, batch.rejected)
         await self._results.settle(batch.results)
-        return encode_envelope(SUCCESS, "; ".join(bad)[:2000] or None)
+        return encode_envelope(SUCCESS, named)
+
+    async def _note_progress(self, request: WireRequest) -> bytes:
+        told, bad = decode_progress(request.body)
+        named = _named("wire.progress_rejected", request, bad)
+        self._progress.note(told)
+        return encode_envelope(SUCCESS, named)
+
+
+def _named(event: str, request: WireRequest, bad: Sequence[str]) -> str | None:
+    """Tell the log of bad items; what the reply says of them."""
+    if not bad:
+        return None
+    log.warning(event, client=request.client, rejected=bad[:5], count=len(bad))
+    return "; ".join(bad)[:2000]
 
 
 def _is_wire(path: str) -> bool:

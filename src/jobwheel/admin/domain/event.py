@@ -27,6 +27,8 @@ class EventKind(StrEnum):
     GROUP_CREATED = "group.created"
     GROUP_UPDATED = "group.updated"
     GROUP_DELETED = "group.deleted"
+    GROUP_ADDRESS_DRAINED = "group.address_drained"
+    GROUP_ADDRESS_UNDRAINED = "group.address_undrained"
     USER_CREATED = "user.created"
     USER_PASSWORD_CHANGED = "user.password_changed"  # noqa: S105 - the name of an event
     USER_SIGNED_IN = "user.signed_in"

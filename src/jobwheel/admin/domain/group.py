@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import IntEnum
 
+from jobwheel.admin.domain.drain import Drain
 from jobwheel.admin.domain.ids import GroupId
 
 
@@ -15,7 +16,10 @@ class AddressType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A stored group. `addresses` of a registered group are those live when it was written last."""
+    """A stored group. `addresses` of a registered group are those live when it was written last.
+
+    `drains` may hold some of processes that are gone.
+    """
 
     id: GroupId
     app_name: str
@@ -24,6 +28,7 @@ class Group:
     addresses: tuple[str, ...]
     updated_ms: int
     version: int
+    drains: tuple[Drain, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +53,7 @@ class Registration:
     """One address of an app name in the registry; `beat_ms` by the database's clock.
 
     `batch`: the executor there announced that it takes many runs in one request. Only one of ours tells its `load`.
+    `draining`: it gets no new runs.
     """
 
     app_name: str
@@ -56,6 +62,7 @@ class Registration:
     instance_id: str | None
     batch: bool = False
     load: ExecutorLoad | None = None
+    draining: bool = False
 
 
 MOST_ADDRESS = 255

@@ -27,6 +27,8 @@ class Candidate:
 class AddressBook:
     """What the registry holds, read again each second and after each local change.
 
+    An address that is being drained is none that may get a run.
+
     An address that was unreachable is out until its next beat; one of a fixed list, which never beats, for 30 s.
 
     While the database is away nobody can beat. So who lived when it went has some time to beat again when it is back;
@@ -154,6 +156,11 @@ class AddressBook:
         group = self._groups.get(group_id)
         return group is not None and not group.fixed and (group.app_name, address) in self._left
 
+    def is_draining(self, group_id: GroupId, address: str) -> bool:
+        """Whether an address gets no new runs because an operator drains it."""
+        group = self._groups.get(group_id)
+        return group is not None and any(each.draining and each.address == address for each in group.registrations)
+
     def _away_ms(self) -> int:
         """How long nobody could beat, as far as it still matters."""
         now_ms = self._database.now_ms()
@@ -163,6 +170,8 @@ class AddressBook:
 
     def _is_live(self, each: Registration, now_ms: int, *, fixed: bool) -> bool:
         out_ms = self._out.get(each.address)
+        if each.draining:
+            return False
         if fixed:
             return out_ms is None or now_ms - out_ms >= _FIXED_OUT_MS
         if (each.app_name, each.address) in self._left:

@@ -232,23 +232,24 @@ class RouteFinder:
         )
 
     def _addresses_of(self, candidates: Sequence[Candidate]) -> tuple[str, ...]:
-        known, addresses = self._known
-        if candidates is not known:
-            # The book gives the same ones until something changes, and most runs of a batch are of one group.
-            addresses = tuple([each.address for each in candidates])
-            self._known = candidates, addresses
-        return addresses
+        # The book gives the same ones until something changes, and most runs of a batch are of one group.
+        if candidates is not self._known[0]:
+            self._known = candidates, tuple([each.address for each in candidates])
+        return self._known[1]
 
     def _nowhere(self, run: PendingRun, job: DispatchJob) -> str:
         messages, book, group_id = self._context.messages, self._book, job.group_id
         if book.app_name(group_id) is None:
             return messages.no_group(group_id)
+        drained = [address for address in book.all_addresses(group_id) if book.is_draining(group_id, address)]
+        told = messages.drained(drained) if drained else ""
         if run.named_addresses:
-            return messages.named_not_live(run.named_addresses)
+            return told + messages.named_not_live(run.named_addresses)
         fixed = book.is_fixed(group_id)
-        out = [address for address in book.all_addresses(group_id) if not book.has_left(group_id, address)]
-        if out:
-            return messages.all_out(out, fixed=fixed)
+        there = (address for address in book.all_addresses(group_id) if not book.has_left(group_id, address))
+        out = [address for address in there if address not in drained]
+        if out or drained:
+            return told + (messages.all_out(out, fixed=fixed) if out else "")
         return messages.list_empty() if fixed else messages.no_address()
 
     def _flight(

@@ -193,9 +193,14 @@ class Dispatcher:
         self._take_backs.add([flight.take_back() for flight in flights])
 
     def _passed_over(self, flight: Flight, candidate: Candidate) -> str | None:
-        """Why a candidate is not asked at all, if it is not: what has left or was just out of reach is the next's."""
+        """Why a candidate is not asked at all, if it is not.
+
+        What has left, is drained, or was out of reach a moment ago is the next one's.
+        """
         if self._book.has_left(flight.job.group_id, candidate.address):
             return self._context.messages.left(candidate.address)
+        if self._book.is_draining(flight.job.group_id, candidate.address):
+            return self._context.messages.drained([candidate.address])
         if self._book.is_out(flight.job.group_id, candidate.address):
             return self._context.messages.out(candidate.address)
         return None

@@ -74,6 +74,10 @@ class TriggerMessages:
         """A candidate that left the registry before it was its turn."""
         return f"{self._words.left.format(address)}\n"
 
+    def drained(self, addresses: Sequence[str]) -> str:
+        """Addresses that get no new runs, since an operator drains them."""
+        return cut_message(f"{self._words.drained.format(self._listed(addresses))}\n")
+
     def out(self, address: str) -> str:
         """A candidate that somebody else found unreachable before it was its turn."""
         return f"{self._words.out.format(address)}\n"

@@ -34,6 +34,7 @@ class TriggerWords:
     answers: Mapping[AnswerKind, str]
     answers_first: Mapping[AnswerKind, str]
     left: str
+    drained: str
     out: str
     just_out: str
     # How it ended.
@@ -89,6 +90,7 @@ _EN: Final = TriggerWords(
         AnswerKind.UNCONFIRMED: "asked first, {} gave no usable answer (code {})",
     },
     left="{} has left the registry",
+    drained="being drained by an operator, so that no new run goes there: {}",
     out="{} was unreachable a moment ago",
     just_out="it was a moment ago, and was not asked again",
     no_address="no live address: start an executor of the group, or see why none beats",
@@ -142,6 +144,7 @@ _ZH_CN: Final = TriggerWords(
         AnswerKind.UNCONFIRMED: "调度前探测：{} 未返回有效应答（code {}）",
     },
     left="{} 已从注册中心下线",
+    drained="以下地址正在被运维人员排空，不再分配新任务：{}",
     out="{} 刚才无法连接，已跳过",
     just_out="刚才已无法连接，未再探测",
     no_address="没有在线的执行器地址：请启动该分组的执行器，或检查心跳为何中断",
@@ -195,6 +198,7 @@ _ZH_TW: Final = TriggerWords(
         AnswerKind.UNCONFIRMED: "派發前探測：{} 未傳回有效回應（code {}）",
     },
     left="{} 已從註冊中心下線",
+    drained="以下位址正由維運人員排空，不再分派新任務：{}",
     out="{} 剛才無法連線，已略過",
     just_out="剛才已無法連線，未再探測",
     no_address="沒有上線的執行器位址：請啟動該群組的執行器，或檢查心跳為何中斷",

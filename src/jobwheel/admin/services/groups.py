@@ -16,9 +16,17 @@ from jobwheel.admin.services.errors import (
     TakenError,
     VersionConflictError,
 )
+from jobwheel.admin.services.live_addresses import (
+    DrainWish,
+    LiveAddress,
+    find_address,
+    live_addresses,
+    wished_drains,
+)
 from jobwheel.admin.services.texts import checked_text, why_no_address
 from jobwheel.admin.store import Connection
 from jobwheel.admin.store.database import Database
+from jobwheel.admin.store.drains import write_drains
 from jobwheel.admin.store.events import insert_event
 from jobwheel.admin.store.groups import (
     count_jobs,
@@ -41,15 +49,6 @@ log = get_logger(__name__)
 _APP_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{3,63}", re.ASCII)
 _MOST_ADDRESSES_TEXT: Final = 65_535
 ADDRESS_TYPES: Final = {"registered": AddressType.REGISTERED, "fixed": AddressType.FIXED}
-
-
-@dataclass(frozen=True, slots=True)
-class LiveAddress:
-    """An address that gets runs; one of a fixed list has no beat."""
-
-    address: str
-    last_beat_ms: int | None
-    instance_id: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +120,19 @@ class Groups:
         await self._database.write(self._delete, group_id, actor)
         await self._make_known()
 
+    async def drain(self, group_id: GroupId, address: str, *, draining: bool, actor: str) -> GroupView:
+        """Give the executor at an address no new runs, or give it some again; its runs go on.
+
+        It ends by itself when another process registers there. A slash at the address's end does not matter.
+
+        Raises:
+            NotFoundError: there is no such group.
+            InvalidFieldError: no executor of the group is at this address.
+        """
+        view = await self._database.write(self._drain, group_id, DrainWish(address, draining, actor))
+        await self._make_known()
+        return view
+
     async def _make_known(self) -> None:
         """Runs of the group find what has been committed at once, not with the next look."""
         try:
@@ -170,6 +182,18 @@ class Groups:
         delete_group(connection, group_id)
         insert_event(connection, self._event(EventKind.GROUP_DELETED, group, actor, _details(group)))
 
+    def _drain(self, connection: Connection, group_id: GroupId, wish: DrainWish) -> GroupView:
+        group = self._locked(connection, group_id)
+        live = self._viewed(connection, [group])[0].live_addresses
+        there = find_address(group, live, wish.address)
+        if there.draining != wish.draining:
+            group = replace(group, drains=wished_drains(group.drains, live, there, wish, self._clock.now()))
+            write_drains(connection, group.id, group.drains)
+            kind = EventKind.GROUP_ADDRESS_DRAINED if wish.draining else EventKind.GROUP_ADDRESS_UNDRAINED
+            details = {"app_name": group.app_name, "address": there.address}
+            insert_event(connection, self._event(kind, group, wish.actor, details))
+        return self._viewed(connection, [group])[0]
+
     def _locked(self, connection: Connection, group_id: GroupId) -> Group:
         group = get_group(connection, self._zone, group_id, lock=True)
         if group is None:
@@ -187,16 +211,10 @@ class Groups:
         if names:
             for each in list_registrations(connection, names, self._database.now_ms() - LIVE_FOR_MS):
                 live.setdefault(each.app_name, []).append(each)
-        return [GroupView(group, _live_addresses(group, live.get(group.app_name, []))) for group in groups]
+        return [GroupView(group, live_addresses(group, live.get(group.app_name, []))) for group in groups]
 
     def _event(self, kind: EventKind, group: Group, actor: str, details: Mapping[str, object]) -> NewEvent:
         return NewEvent(kind, self._clock.now(), actor, group.id, None, None, details)
-
-
-def _live_addresses(group: Group, registrations: Sequence[Registration]) -> tuple[LiveAddress, ...]:
-    if group.address_type is AddressType.FIXED:
-        return tuple(LiveAddress(address, None, None) for address in group.addresses)
-    return tuple(LiveAddress(each.address, each.beat_ms, each.instance_id) for each in registrations)
 
 
 def _details(group: Group) -> dict[str, object]:

@@ -9,6 +9,7 @@ from jobwheel.admin.engine.addresses import AddressBook
 from jobwheel.admin.services.texts import why_no_address
 from jobwheel.admin.store import Connection, registry
 from jobwheel.admin.store.database import Database
+from jobwheel.admin.store.drains import is_draining
 from jobwheel.admin.store.events import insert_event
 from jobwheel.admin.store.groups import hold_app_names, insert_group
 from jobwheel.admin.store.zone import InstallationZone
@@ -55,19 +56,20 @@ class Registry:
         self._book = book
         self._auto_create_groups = auto_create_groups
 
-    async def register(self, request: RegistryRequest) -> None:
-        """Note a beat.
+    async def register(self, request: RegistryRequest) -> bool:
+        """Note a beat; whether an operator wants that the executor takes no new runs.
 
         Raises:
             MalformedMessageError: the app name or the address cannot be one.
             UnknownAppNameError: no group has the app name, and none may be made.
         """
         _check(request)
-        changed = await self._database.write(self._beat, request, self._database.now_ms())
+        changed, draining = await self._database.write(self._beat, request, self._database.now_ms())
         self._book.welcome(request.registry_key, request.registry_value)
         if changed:
             await self._book.refresh()
             log.info("registry.address_added", app_name=request.registry_key, address=request.registry_value)
+        return draining
 
     async def remove(self, request: RegistryRequest) -> None:
         """Forget an address: it gets no run from this moment on."""
@@ -75,7 +77,7 @@ class Registry:
         if await self._database.write(self._remove, request, self._database.now_ms()):
             log.info("registry.address_removed", app_name=request.registry_key, address=request.registry_value)
 
-    def _beat(self, connection: Connection, request: RegistryRequest, now_ms: int) -> bool:
+    def _beat(self, connection: Connection, request: RegistryRequest, now_ms: int) -> tuple[bool, bool]:
         if request.registry_group == registry.EXECUTORS and not registry.has_group(connection, request.registry_key):
             if not self._auto_create_groups:
                 raise UnknownAppNameError(request.registry_key)
@@ -86,7 +88,8 @@ class Registry:
         changed = registry.beat(connection, self._zone, request, now_ms)
         if changed:
             registry.store_address_lists(connection, self._zone, now_ms)
-        return changed
+        # Of the database, not of the book: nodes that told otherwise in the same second would have it drain and not.
+        return changed, request.features is not None and is_draining(connection, request)
 
     def _remove(self, connection: Connection, request: RegistryRequest, now_ms: int) -> bool:
         removed = registry.remove(connection, request)

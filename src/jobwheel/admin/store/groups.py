@@ -7,6 +7,7 @@ from sqlalchemy import Connection, Row, delete, func, insert, select, update
 from jobwheel.admin.domain.group import AddressType, Group, Registration
 from jobwheel.admin.domain.ids import GroupId
 from jobwheel.admin.store.dialects import statements
+from jobwheel.admin.store.drains import read_drains
 from jobwheel.admin.store.registry import EXECUTORS, registration
 from jobwheel.admin.store.tables import job_group, job_info, job_registry
 from jobwheel.admin.store.zone import InstallationZone
@@ -97,4 +98,5 @@ def _group(row: Row[tuple[object, ...]], zone: InstallationZone) -> Group:
         addresses=tuple(address for address in addresses if address),
         updated_ms=0 if row.update_time is None else zone.from_wall(row.update_time),
         version=row.version,
+        drains=read_drains(row.settings),
     )

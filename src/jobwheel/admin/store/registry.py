@@ -1,15 +1,17 @@
 """The registry: which address of which app name beat when."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
 from sqlalchemy import ColumnElement, Connection, Row, delete, func, select, update
 
+from jobwheel.admin.domain.drain import is_drained
 from jobwheel.admin.domain.group import LIVE_FOR_MS, MOST_ADDRESS, SPARED_MS, AddressType, ExecutorLoad, Registration
 from jobwheel.admin.domain.ids import GroupId
 from jobwheel.admin.store.dialects import statements
 from jobwheel.admin.store.dialects.base import PRIMARY_KEY
+from jobwheel.admin.store.drains import read_drains
 from jobwheel.admin.store.tables import job_group, job_registry
 from jobwheel.admin.store.zone import InstallationZone
 from jobwheel.wire.messages import RegistryRequest
@@ -173,6 +175,11 @@ def _group_addresses(row: Row[*tuple[Any, ...]], live: list[Registration]) -> Gr
         registrations = [Registration(row.app_name, address, 0, None, batch=False) for address in usable]
     else:
         registrations = sorted(live, key=lambda each: each.address)
+    drains = read_drains(row.settings)
+    if drains:
+        registrations = [
+            replace(each, draining=is_drained(drains, each.address, each.instance_id)) for each in registrations
+        ]
     return GroupAddresses(GroupId(row.id), row.app_name, fixed, tuple(registrations))
 
 
