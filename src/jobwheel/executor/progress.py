@@ -10,6 +10,7 @@ from jobwheel.kernel.clock import Clock
 from jobwheel.kernel.logging import get_logger
 from jobwheel.kernel.service import Service
 from jobwheel.wire.errors import UncertainError, UnreachableError
+from jobwheel.wire.mend import without_surrogates
 from jobwheel.wire.messages import Envelope, Progress
 
 log = get_logger(__name__)
@@ -57,7 +58,7 @@ class ProgressSender(Service):
         if loop is None or not self._admins:
             return
         with self._lock:
-            self._latest[log_id] = Progress(log_id, fraction, text[:MOST_TEXT])
+            self._latest[log_id] = Progress(log_id, fraction, without_surrogates(text[:MOST_TEXT]))
         # Not "if it is the first": a handler that is ended by force may get no further than this.
         if not self._some.is_set():
             _call(loop, self._some.set)

@@ -113,3 +113,10 @@ async def test_before_the_start_and_after_the_stop_nothing_is_sent() -> None:
     bench.sender.report(1, 0.2, "")
     await settle()
     assert bench.got == []
+
+
+async def test_a_text_that_no_utf_8_can_carry_is_sent_all_the_same() -> None:
+    async with working() as bench:
+        bench.sender.report(1, 0.1, "file \udcff")
+        await settle()
+        assert bench.got == [("http://a", [Progress(1, 0.1, "file \ufffd")])]
