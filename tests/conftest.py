@@ -1,5 +1,7 @@
 """Database servers for the tests that ask for them; see `tests/support/servers.py`."""
 
+import signal
+
 import pytest
 
 from tests.support.run_servers import Servers
@@ -10,6 +12,9 @@ _SERVERS = pytest.StashKey[Servers]()
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[_SERVERS] = Servers()
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        # Started in the background of a shell, which ignores Ctrl-C: so would the processes that tests start and stop.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

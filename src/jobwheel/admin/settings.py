@@ -67,7 +67,7 @@ class Settings:
     slow_sends: int = field(default=10, metadata={"least": 0, "most": 1_000_000})
     address_limit: int = field(default=32, metadata={"least": 1, "most": 10_000})
     send_timeout_s: float = field(default=3.0, metadata={"least": 0.1, "most": 60.0})
-    wheel_capacity: int = field(default=50_000, metadata={"least": 1000, "most": 1_000_000})
+    wheel_capacity: int = field(default=200_000, metadata={"least": 1000, "most": 1_000_000})
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import types
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -95,9 +96,16 @@ async def test_what_fails_is_undone_alone_and_says_what_was_wrong(database: Sqli
     assert await _stored(database) == [1, 3]
 
 
-async def test_what_cannot_be_found_there_fails_alone(database: SqliteDatabase) -> None:
-    """As a function of the test's own module is: it is not on that process's path."""
-    with pytest.raises(ModuleNotFoundError):
+async def test_what_cannot_be_found_there_fails_alone(
+    database: SqliteDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a function of a module that this process alone has."""
+    module = types.ModuleType("known_here_alone")
+    module.nothing = _nothing  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setattr(_nothing, "__module__", module.__name__)
+    monkeypatch.setattr(_nothing, "__qualname__", "nothing")
+    with pytest.raises(ModuleNotFoundError, match="known_here_alone"):
         await database.write_batch(_nothing)
     await database.write_batch(events.insert_events, [_event(1)])
     assert await _stored(database) == [1]

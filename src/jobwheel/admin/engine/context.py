@@ -23,7 +23,7 @@ class EngineLimits:
     slow_sends: int = 10
     address_limit: int = 32
     send_timeout_s: float = 3.0
-    wheel_capacity: int = 50_000
+    wheel_capacity: int = 200_000
 
     @property
     def questions_s(self) -> float:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, Row, Select, delete, func, select, update
+from sqlalchemy import ColumnElement, Connection, Select, bindparam, delete, func, select, update
 
 from jobwheel.admin.domain.ids import GroupId, JobId, NodeId, RunId
 from jobwheel.admin.domain.job import DispatchJob
@@ -167,12 +167,11 @@ def count_own_due(connection: Connection, node_id: NodeId, due_before_ms: int, m
 
 def load_pending(connection: Connection, node_id: NodeId, run_ids: Sequence[RunId]) -> list[PendingRun]:
     """What the engine holds of these runs, of those that are still the node's and pending."""
-    rows = connection.execute(
-        select(*_PENDING_COLUMNS).where(
-            job_log.c.id.in_(run_ids), job_log.c.phase == Phase.PENDING, job_log.c.owner == node_id
-        )
-    )
-    return [_pending(row) for row in rows]
+    hot = statements(connection)
+    # mypy takes no protocol for hashable.
+    query = _pending_runs(hot)  # type: ignore[arg-type]
+    rows = hot.all_rows(connection, query, {"run_ids": list(run_ids), "node_id": node_id})
+    return [_pending(*row) for row in rows]
 
 
 def release_pending(connection: Connection, node_id: NodeId) -> int:
@@ -204,21 +203,42 @@ def _dispatch_jobs(hot: Statements) -> Select[Any]:
     return select(*_DISPATCH_COLUMNS).where(hot.among(job_info.c.id, "job_ids"))
 
 
-def _pending(row: Row[*tuple[Any, ...]]) -> PendingRun:
+@functools.cache
+def _pending_runs(hot: Statements) -> Select[Any]:
+    return select(*_PENDING_COLUMNS).where(
+        hot.among(job_log.c.id, "run_ids"), job_log.c.phase == Phase.PENDING, job_log.c.owner == bindparam("node_id")
+    )
+
+
+def _pending(  # noqa: PLR0913, PLR0917 - a row, in the order of `_PENDING_COLUMNS`
+    run_id: int,
+    job_id: int,
+    group_id: int,
+    trigger_type: str,
+    planned_ms: int,
+    due_ms: int,
+    triggered_ms: int,
+    parameter: str | None,
+    named_addresses: str | None,
+    attempt: int,
+    shard: str | None,
+    address: str | None,
+    broadcast_id: int | None,
+) -> PendingRun:
     return PendingRun(
-        id=RunId(row.id),
-        job_id=JobId(row.job_id),
-        group_id=GroupId(row.job_group),
-        trigger_type=TriggerType(row.trigger_type),
-        planned_ms=row.planned_ms,
-        due_ms=row.due_ms,
-        triggered_ms=row.triggered_ms,
-        parameter=row.executor_param or "",
-        named_addresses=tuple((row.named_addresses or "").split(",")) if row.named_addresses else (),
-        attempt=row.attempt,
-        shard=Shard.parse(row.executor_sharding_param),
-        address=row.executor_address or "",
-        broadcast_id=row.broadcast_id,
+        id=RunId(run_id),
+        job_id=JobId(job_id),
+        group_id=GroupId(group_id),
+        trigger_type=TriggerType(trigger_type),
+        planned_ms=planned_ms,
+        due_ms=due_ms,
+        triggered_ms=triggered_ms,
+        parameter=parameter or "",
+        named_addresses=tuple(named_addresses.split(",")) if named_addresses else (),
+        attempt=attempt,
+        shard=Shard.parse(shard),
+        address=address or "",
+        broadcast_id=None if broadcast_id is None else RunId(broadcast_id),
     )
 
 

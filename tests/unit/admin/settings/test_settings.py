@@ -32,7 +32,7 @@ def test_the_defaults(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert (settings.look_ahead_s, settings.fast_lane, settings.slow_lane) == (5, 200, 100)
     assert (settings.claim_batch, settings.address_limit, settings.send_timeout_s) == (1000, 32, 3.0)
     assert (settings.slow_send_ms, settings.slow_sends) == (500, 10)
-    assert settings.wheel_capacity == 50_000
+    assert settings.wheel_capacity == 200_000
     assert not settings.auto_create_groups
     assert settings.language == "en"
     assert not (tmp_path / ".jobwheel").exists()
