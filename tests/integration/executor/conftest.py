@@ -1,4 +1,5 @@
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -84,3 +85,13 @@ def registered(admin: RecordingAdmin, number: int = 1) -> ExecutorPeer:
     address = urlsplit(beat.body["registryValue"])
     assert address.port is not None
     return ExecutorPeer(address.port, base=address.path.rstrip("/"))
+
+
+def ended_well(process: Process, admin: RecordingAdmin) -> str:
+    """Stop it with Ctrl-C; it leaves the registry and complains of nothing. Returns its log."""
+    process.send_signal(signal.SIGINT)
+    _, log = process.communicate(timeout=20)
+    assert process.returncode == 0, log
+    assert "Traceback" not in log
+    assert len(admin.of("registryRemove")) == 1
+    return log

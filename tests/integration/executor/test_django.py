@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.executor.conftest import Launch, Process, registered
+from tests.integration.executor.conftest import Launch, ended_well, registered
 from tests.support.http_peer import unused_port
 from tests.support.recording_admin import RecordingAdmin, wait_until
 
@@ -98,15 +98,6 @@ def project(tmp_path: Path) -> Path:
     for name, text in (("settings", SETTINGS), ("urls", URLS), ("manage", MANAGE), ("server", SERVER)):
         (tmp_path / f"{name}.py").write_text(text)
     return tmp_path / "settings.py"
-
-
-def ended_well(process: Process, admin: RecordingAdmin) -> str:
-    process.send_signal(signal.SIGINT)
-    _, log = process.communicate(timeout=20)
-    assert process.returncode == 0, log
-    assert "Traceback" not in log
-    assert len(admin.of("registryRemove")) == 1
-    return log
 
 
 def test_the_command_runs_the_jobs_of_the_applications(launch_python: Launch, admin: RecordingAdmin) -> None:

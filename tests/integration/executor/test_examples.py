@@ -1,13 +1,12 @@
 """The examples, run as their readers run them."""
 
 import json
-import signal
 import urllib.request
 from pathlib import Path
 
 import pytest
 
-from tests.integration.executor.conftest import Launch, Process, registered
+from tests.integration.executor.conftest import Launch, ended_well, registered
 from tests.support.executor_peer import ExecutorPeer
 from tests.support.http_peer import unused_port
 from tests.support.recording_admin import RecordingAdmin, wait_until
@@ -15,16 +14,6 @@ from tests.support.recording_admin import RecordingAdmin, wait_until
 pytestmark = [pytest.mark.process, pytest.mark.timeout(60)]
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
-
-
-def ended_well(process: Process, admin: RecordingAdmin) -> str:
-    """Stop it with Ctrl-C; it leaves the registry and complains of nothing. Returns its log."""
-    process.send_signal(signal.SIGINT)
-    _, log = process.communicate(timeout=20)
-    assert process.returncode == 0, log
-    assert "Traceback" not in log
-    assert len(admin.of("registryRemove")) == 1
-    return log
 
 
 def greets(peer: ExecutorPeer, admin: RecordingAdmin) -> None:
