@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import msgspec
 from sqlalchemy import Connection, Integer, bindparam, func, select
 
 from jobwheel.admin.domain.ids import JobId
@@ -54,12 +55,15 @@ def wait_for_schedule(connection: Connection) -> None:
 def due_jobs(connection: Connection, horizon_ms: int, most: int) -> Sequence[DueJob]:
     """Running jobs whose next time is at or before the horizon, the earliest first."""
     rows = statements(connection).all_rows(connection, _DUE, {"horizon_ms": horizon_ms, "most": most})
-    if not rows:
+    jobs = [DueJob(*row) for row in rows]
+    if not jobs:
         return []
     # Read after the job rows, so that what an edit has changed in both fits together. A window that ended before the
     # earliest next time holds nothing back any more.
-    windows = read_windows(connection, [row[0] for row in rows], rows[0][8])
-    return [DueJob(*row, windows.get(row[0], ())) for row in rows]  # type: ignore[call-arg]
+    windows = read_windows(connection, [job.id for job in jobs], jobs[0].next_ms)
+    if not windows:
+        return jobs
+    return [msgspec.structs.replace(job, pause_windows=windows.get(job.id, ())) for job in jobs]
 
 
 def move_on(connection: Connection, moves: Sequence[tuple[JobId, int, int | None, int, bool]]) -> set[JobId]:
