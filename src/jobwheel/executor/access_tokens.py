@@ -19,11 +19,11 @@ def parse_tokens(setting: str, value: object) -> tuple[Secret, ...]:
         SettingError: one cannot be sent; does not show it.
     """
     parts = value.split(",") if isinstance(value, str) else value
-    if not isinstance(parts, Sequence):
+    if isinstance(parts, bytes) or not isinstance(parts, Sequence) or not all(isinstance(part, str) for part in parts):
         raise SettingError(setting, "***", "a text or a list of texts")
     tokens = []
     for part in parts:
-        if not isinstance(part, str) or any(ord(character) < 33 or ord(character) > 126 for character in part.strip()):
+        if any(ord(character) < 33 or ord(character) > 126 for character in part.strip()):
             raise SettingError(setting, "***", "made of visible ASCII characters")
         if part.strip() in _WEAK_TOKENS:
             log.warning("executor.weak_token", setting=setting, advice="choose a long random one")

@@ -2,10 +2,12 @@
 
 import asyncio
 import atexit
+import contextlib
 import os
 import signal
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any, Final, Self
 
@@ -13,22 +15,31 @@ from jobwheel.executor.runtime import ExecutorRuntime
 from jobwheel.executor.turn import Turn
 from jobwheel.kernel.backoff import Backoff
 from jobwheel.kernel.errors import JobwheelError
+from jobwheel.kernel.event_loop import loop_factory
 from jobwheel.kernel.logging import get_logger
 
 log = get_logger(__name__)
 
 _TAKE_OVER: Final = Backoff(first_s=1.0, most_s=30.0)
+_USUAL_TURN_S: Final = 0.005
+_TURN_S: Final = 0.001
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
-def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """The fastest event loop there is: uvloop's where it is installed, else None for the standard one."""
+@contextlib.contextmanager
+def short_turns() -> Iterator[None]:
+    """Let threads of Python take turns of a millisecond, unless the program has chosen how long they are.
+
+    For a process that is an executor and nothing else: with the usual five, and as many jobs at work as a machine has
+    threads for, a beat is answered after the turns of all of them.
+    """
+    former_s = sys.getswitchinterval()
+    if former_s == _USUAL_TURN_S:
+        sys.setswitchinterval(_TURN_S)
     try:
-        import uvloop  # noqa: PLC0415 - optional, and not needed by who only imports the SDK
-    except ImportError:
-        return None
-    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
-    return factory
+        yield
+    finally:
+        sys.setswitchinterval(former_s)
 
 
 def before_exit(callback: Callable[[], None]) -> None:
@@ -128,9 +139,9 @@ class ExecutorThread:
         while not stop.is_set():
             try:
                 await self.runtime.start()
-            except JobwheelError as error:
+            except (JobwheelError, OSError) as error:
                 failures += 1
-                log.warning("executor.cannot_take_over", error=error.message, failures=failures)
+                log.warning("executor.cannot_take_over", error=str(error), failures=failures)
                 self.runtime = self._make_runtime()
                 await self.runtime.clock.wait(_TAKE_OVER.delay_s(failures), stop)
             else:
@@ -157,9 +168,13 @@ class SignalWait:
         os.write(self._writer, b"x")
 
     def until_signal(self) -> None:
-        """Return on the first signal or `wake`. A second signal is handled as it was before."""
+        """Return on the first signal or `wake`. A second signal is handled as it was before; Ctrl-C ends the process.
+
+        Python's own handler would raise in this thread, which ends nothing at once: others are at work.
+        """
         os.read(self._reader, 1)
-        self._restore()
+        for number, handler in self._former.items():
+            signal.signal(number, signal.SIG_DFL if handler is signal.default_int_handler else handler)
 
     def _restore(self) -> None:
         for number, handler in self._former.items():

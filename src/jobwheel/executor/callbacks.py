@@ -5,6 +5,7 @@ import re
 from typing import Final, Protocol
 
 from jobwheel.executor.dead_letters import DeadLetters, Refusals
+from jobwheel.executor.disk_threads import DiskThreads
 from jobwheel.executor.errors import AdminRefusedError
 from jobwheel.executor.ledger import RunKey, RunLedger
 from jobwheel.executor.spool import Spool
@@ -22,6 +23,7 @@ MOST_PER_BATCH: Final = 200
 MOST_BATCH_BYTES: Final = 512 * 1024
 _ADOPT_S: Final = 60.0
 _SYNC_S: Final = 0.1
+_GATHER_S: Final = 0.025
 _ROUNDS_AT_STOP: Final = 3
 _MOST_SINGLED_OUT: Final = 3
 _SLOW_S: Final = 1.0
@@ -49,6 +51,9 @@ class CallbackSender(Service):
     an admin chokes on is found. Such a one goes to the end of the spool, so that the others do not wait for it. A
     result that an admin names as bad in an answer that is a success, or that is hopeless (see `Refusals`), becomes a
     dead letter.
+
+    The spool and the dead letters are touched in a thread of its own: the loop never waits for the disk. It is not
+    started again after a stop.
     """
 
     def __init__(
@@ -72,11 +77,14 @@ class CallbackSender(Service):
         self._some = asyncio.Event()
         self._unsynced = asyncio.Event()
         self._retry_now = asyncio.Event()
+        self._hurry = asyncio.Event()
         self._drained = asyncio.Event()
         self._most = MOST_PER_BATCH
         self._failures = 0
         self._put_back: set[RunKey] = set()
         self._stopping = False
+        self._disk = DiskThreads("jobwheel-results", 1)
+        self._delivered_last: SpoolBatch | None = None
 
     async def on_start(self) -> None:
         self._stopping = False
@@ -84,6 +92,10 @@ class CallbackSender(Service):
         self.supervise("send", self._send_loop)
         self.supervise("sync", self._sync_loop)
         self.supervise("adopt", self._adopt_loop)
+
+    async def on_stop(self) -> None:
+        await self.cancel("send")
+        self._disk.close()
 
     def notify(self) -> None:
         """There is a new result. Call from the loop's own thread."""
@@ -104,9 +116,12 @@ class CallbackSender(Service):
         self._failures = 0
         self._drained.clear()
         self._retry_now.set()
+        self._hurry.set()
         self._some.set()
         await self.clock.wait(timeout_s, self._drained)
         await self.cancel("send")
+        # In the thread of the batches, one of which may still be looked for: nothing is put away twice.
+        await self._disk.do(self._put_away)
         await asyncio.to_thread(self._spool.sync)
         if left := self._spool.pending:
             log.warning("callback.left_for_next_start", results=left)
@@ -114,12 +129,35 @@ class CallbackSender(Service):
     async def _send_loop(self) -> None:
         while True:
             self._some.clear()
-            batch = self._spool.read(self._most, MOST_BATCH_BYTES)
+            batch = await self._disk.do(self._next_batch)
             if batch is not None:
                 await self._send(batch)
-            else:
+                await self._gather(batch)
+            elif not self._some.is_set():
+                # Nothing has come while that was looked for, nor has anybody asked to hear that nothing is left.
                 self._drained.set()
                 await self._some.wait()
+
+    def _next_batch(self) -> SpoolBatch | None:
+        """What is to be sent next. The batch before is put away with it: a change of threads costs as much as a run."""
+        self._put_away()
+        return self._spool.read(self._most, MOST_BATCH_BYTES)
+
+    def _put_away(self) -> None:
+        delivered, self._delivered_last = self._delivered_last, None
+        if delivered is not None:
+            self._spool.done(delivered)
+
+    async def _gather(self, batch: SpoolBatch) -> None:
+        """Let more come together if results come faster than they are sent, one request for each costs most of all.
+
+        A result that comes while nothing is being sent is sent at once, and a backlog without any pause.
+        """
+        is_short = len(batch.results) < self._most
+        waiting = self._spool.pending - (len(batch.results) if self._delivered_last is batch else 0)
+        if is_short and not self._failures and not self._stopping and 0 < waiting < self._most:
+            self._hurry.clear()
+            await self.clock.wait(_GATHER_S, self._hurry)
 
     async def _adopt_loop(self) -> None:
         """Look for what processes that are gone have left, also while there is always something to send."""
@@ -130,7 +168,7 @@ class CallbackSender(Service):
 
     async def _send(self, batch: SpoolBatch) -> None:
         if not batch.results or await self._delivered(batch):
-            self._spool.done(batch)
+            self._delivered_last = batch
             self._ledger.report([(result.log_id, result.log_date_time) for result in batch.results])
             return
         self._failures += 1
@@ -165,15 +203,15 @@ class CallbackSender(Service):
                 refusals += [error] if error.readable else []
                 self._report_failure(admin, error)
             else:
-                self._succeeded(admin, batch, envelope.msg)
+                await self._succeeded(admin, batch, envelope.msg)
                 self._reorder(admin, slow=self.clock.monotonic() - began_s > _SLOW_S)
                 return True
-        if self._is_hopeless(batch, refusals):
+        if await self._is_hopeless(batch, refusals):
             return True
-        self._make_smaller(batch, refused=bool(refusals), uncertain=uncertain)
+        await self._make_smaller(batch, refused=bool(refusals), uncertain=uncertain)
         return False
 
-    def _is_hopeless(self, batch: SpoolBatch, refusals: list[AdminRefusedError]) -> bool:
+    async def _is_hopeless(self, batch: SpoolBatch, refusals: list[AdminRefusedError]) -> bool:
         if len(batch.results) != 1 or len(refusals) < len(self._admins):
             return False
         (result,) = batch.results
@@ -181,10 +219,10 @@ class CallbackSender(Service):
         if not self._refusals.is_hopeless(key):
             return False
         self._put_back.discard(key)
-        self._letters.add(result, refusals[-1].url, refusals[-1].reason)
+        await self._disk.do(self._letters.add, result, refusals[-1].url, refusals[-1].reason)
         return True
 
-    def _succeeded(self, admin: str, batch: SpoolBatch, message: str | None) -> None:
+    async def _succeeded(self, admin: str, batch: SpoolBatch, message: str | None) -> None:
         if self._failures:
             log.info("callback.regained", admin=admin, waiting=self._spool.pending)
         self._failures = 0
@@ -196,7 +234,7 @@ class CallbackSender(Service):
         named = {int(number): reason for number, reason in _BAD_ITEM.findall(message)}
         for number, result in enumerate(batch.results):
             if number in named:
-                self._letters.add(result, admin, named[number])
+                await self._disk.do(self._letters.add, result, admin, named[number])
         if not named:
             log.warning("callback.answered_with_message", admin=admin, results=len(batch.results), message=message)
 
@@ -210,13 +248,13 @@ class CallbackSender(Service):
         report = log.warning if self._failures == 0 else log.debug
         report("callback.failed", admin=admin, error=str(error), waiting=self._spool.pending)
 
-    def _make_smaller(self, batch: SpoolBatch, *, refused: bool, uncertain: bool) -> None:
+    async def _make_smaller(self, batch: SpoolBatch, *, refused: bool, uncertain: bool) -> None:
         if refused and len(batch.results) == 1:
-            self._move_back(batch)
+            await self._move_back(batch)
         elif refused or uncertain:
             self._most = max(1, len(batch.results) // 2)
 
-    def _move_back(self, batch: SpoolBatch) -> None:
+    async def _move_back(self, batch: SpoolBatch) -> None:
         (result,) = batch.results
         # The keys tell one bad result from an admin that refuses everything; more of them would tell nothing more.
         if len(self._put_back) <= _MOST_SINGLED_OUT:
@@ -224,7 +262,7 @@ class CallbackSender(Service):
         report = log.warning if self._failures == 0 else log.debug
         report("callback.put_back", log_id=result.log_id, reason="no admin takes it at the moment")
         if self._spool.pending > 1:
-            self._spool.move_to_end(batch)
+            await self._disk.do(self._spool.move_to_end, batch)
 
     async def _sync_loop(self) -> None:
         while True:

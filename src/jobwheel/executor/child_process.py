@@ -1,11 +1,15 @@
 """A child process in a process group of its own, whose output is a run's log."""
 
 import os
+import re
 import selectors
+import shutil
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -26,6 +30,10 @@ TIDY_S: Final = 10.0
 """The same after `stop`: a shell ends at once, and what it had started may take its time."""
 
 _OWN_VARIABLES: Final = "JOBWHEEL_"
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+# Becomes the program when it is told to. If this process is killed before, the end of its input tells it to end.
+_BECOME_WHEN_TOLD: Final = ("/bin/sh", "-c", 'read -r _ || exit 1; exec "$@" </dev/null', "jobwheel")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +49,8 @@ class ChildProcess:
 
     It is the leader of a process group, which `stop` and `kill` reach as a whole. The leader's exit is seen before it
     is reaped: until then the system gives the group's number to nobody else. If this process is killed meanwhile, the
-    kernel kills the group.
+    kernel kills the group: on Linux, and from the program's first step on if the names in its environment are such that
+    a shell hands them on, which nearly all are.
 
     Args:
         write: takes the lines of its output with their level, standard error's among them in the order of their coming.
@@ -89,17 +98,21 @@ class ChildProcess:
         with self._lock:
             if self._asked_to_end:
                 return None
-            self._process = subprocess.Popen(  # noqa: S603 - what may be run is the caller's matter; no shell is between
-                command.arguments,
-                stdin=subprocess.DEVNULL,
+            waits = _can_wait(command)
+            self._process = process = subprocess.Popen(  # noqa: S603 - the caller's matter; no shell reads the arguments
+                (*_BECOME_WHEN_TOLD, *command.arguments) if waits else command.arguments,
+                stdin=subprocess.PIPE if waits else subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
                 env=command.environment,
                 start_new_session=True,
                 pass_fds=(lifeline.descriptor,),
             )
-            lifeline.tie(self._process.pid)
-            return self._process
+            lifeline.tie(process.pid)
+            if process.stdin is not None:
+                with suppress(BrokenPipeError), process.stdin:
+                    process.stdin.write(b"\n")
+            return process
 
     def _signal(self, number: signal.Signals) -> bool:
         with self._lock:
@@ -158,6 +171,13 @@ class ChildProcess:
                 _signal_group(process.pid, signal.SIGKILL)
             self._process = None
             return process.wait()
+
+
+def _can_wait(command: Command) -> bool:
+    """Whether a shell can become the program. If there is no such program, the system's own error says so best."""
+    if sys.platform != "linux" or shutil.which(command.arguments[0]) is None:
+        return False
+    return all(map(_NAME.fullmatch, command.environment))
 
 
 class _Exit:

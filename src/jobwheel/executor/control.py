@@ -41,7 +41,8 @@ class RunControl:
     def stop_all(self, grace_s: float) -> None:
         """End everything. No run may be submitted any more."""
         queued, running = self._pool.take_away_queued(), self._pool.runs_under_way()
-        log.error("executor.runs_not_finished", running=len(running), queued=len(queued))
+        if queued or running:
+            log.error("executor.runs_not_finished", running=len(running), queued=len(queued))
         for run in queued:
             self._runner.give_up(run, endings.STOPPED_IN_QUEUE)
         for run in running:

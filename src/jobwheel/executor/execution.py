@@ -60,7 +60,7 @@ class JobRunner:
         self,
         settle: Settle,
         clock: Clock | None = None,
-        grace_s: float = 5.0,
+        grace_s: float = 2.0,
         report_progress: ReportProgress = no_progress,
     ) -> None:
         self._settle = settle

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from jobwheel.executor.background import ExecutorThread, SignalWait, before_exit
+from jobwheel.executor.background import ExecutorThread, SignalWait, before_exit, short_turns
 from jobwheel.executor.built_in import register_built_in
 from jobwheel.executor.child_setup import refuse_in_child
 from jobwheel.executor.errors import HandlerError, NotStartedError
@@ -291,7 +291,7 @@ class Executor:
         if not logging.getLogger().handlers:
             configure()
             logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
-        with SignalWait() as wait:
+        with short_turns(), SignalWait() as wait:
             self.start_in_background()
             if self._thread is not None:
                 self._thread.on_end(wait.wake)

@@ -1,15 +1,14 @@
 """Says yes or no to runs."""
 
-import asyncio
 import threading
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import msgspec
 
 from jobwheel.executor.accepted_run import AcceptedRun
 from jobwheel.executor.control import RunControl
+from jobwheel.executor.disk_threads import DiskThreads
 from jobwheel.executor.endings import DISCARD_LATER_EFFECT
 from jobwheel.executor.errors import StorageError, listed
 from jobwheel.executor.handler_table import HandlerTable
@@ -28,6 +27,9 @@ SERIAL_EXECUTION = "SERIAL_EXECUTION"
 DISCARD_LATER = "DISCARD_LATER"
 COVER_EARLY = "COVER_EARLY"
 _BLOCK_STRATEGIES = (SERIAL_EXECUTION, DISCARD_LATER, COVER_EARLY)
+# To wake a thread costs as much as a short run: of several runs of a job in a batch it is woken once. Not for all of a
+# long batch, whose first runs would wait for the last ones.
+_MOST_UNWOKEN = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,32 +65,49 @@ class RunGate:
         self._pool = pool
         self._control = control
         self._lock = threading.Lock()
+        self._stopping = False
         self._closed = False
-        self._draining = False
-        # A thread of its own: those of the loop may all be busy, with long logs or with what the application does.
-        self._batches = ThreadPoolExecutor(1, "jobwheel-batches")
+        self._drained_by: set[str] = set()
+        # Two threads, so that a single run need not wait for the whole of a batch.
+        self._batches = DiskThreads("jobwheel-batches", 1)
+        self._singles = DiskThreads("jobwheel-singles", 1)
+
+    def refuse(self) -> None:
+        """Accept nothing any more but what is being accepted at this moment. Waits for nothing."""
+        self._stopping = True
 
     def close(self) -> None:
         """Accept nothing any more. When this returns, everything accepted is in its queue."""
         with self._lock:
-            self._closed = True
-        self._batches.shutdown(wait=False)
+            self._stopping = self._closed = True
+        self._batches.close()
+        self._singles.close()
 
-    def drain(self, *, draining: bool) -> bool:
-        """Take no new runs as long as this is so; True if that is news. What was accepted goes on."""
-        with self._lock:
-            changed, self._draining = self._draining != draining, draining
-            return changed
+    def drain(self, admin: str, *, draining: bool) -> bool:
+        """Take no new runs as long as an admin wishes so; True if that is news. What was accepted goes on.
+
+        Call from the loop's own thread. One that is being accepted at this moment may still be.
+        """
+        # Without the lock, which who makes a log has for as long as the disk takes: this is asked at each beat.
+        before = bool(self._drained_by)
+        (self._drained_by.add if draining else self._drained_by.discard)(admin)
+        return before != bool(self._drained_by)
 
     @property
     def draining(self) -> bool:
         """Whether new runs are refused, for now or for good."""
-        return self._closed or self._draining
+        return self._stopping or bool(self._drained_by)
 
-    def submit(self, request: TriggerRequest) -> Refusal | None:
-        """Queue the run; None means accepted."""
+    def submit(self, request: TriggerRequest, *, wake: bool = True) -> Refusal | None:
+        """Queue the run; None means accepted. `wake` as `WorkerPool.submit` has it."""
         with self._lock:
-            return self._known(request) or self._unwilling(request) or self._accept(request)
+            return self._known(request) or self._unwilling(request) or self._accept(request, wake=wake)
+
+    async def submit_one(self, request: TriggerRequest) -> Refusal | None:
+        """Queue a run as `submit` does, apart from the event loop: the disk may be slow, or hang."""
+        if self._closed:
+            return self.submit(request)
+        return await self._singles.do(self.submit, request)
 
     async def submit_all(self, requests: Sequence[TriggerRequest]) -> list[Refusal | None]:
         """Queue runs in their order, apart from the event loop: making many files takes a while.
@@ -99,14 +118,20 @@ class RunGate:
         if self._closed:
             # All but those that are known are refused, for which there is nothing to make.
             return self._submit_each(requests)
-        return await asyncio.get_running_loop().run_in_executor(self._batches, self._submit_each, requests)
+        return await self._batches.do(self._submit_each, requests)
 
     def _submit_each(self, requests: Sequence[TriggerRequest]) -> list[Refusal | None]:
-        return [self._submit_safely(request) for request in requests]
+        answers: list[Refusal | None] = []
+        for begin in range(0, len(requests), _MOST_UNWOKEN):
+            try:
+                answers += [self._submit_safely(request) for request in requests[begin : begin + _MOST_UNWOKEN]]
+            finally:
+                self._pool.wake()
+        return answers
 
     def _submit_safely(self, request: TriggerRequest) -> Refusal | None:
         try:
-            return self.submit(request)
+            return self.submit(request, wake=False)
         except Exception as error:
             # A fault of ours; the runs before this one are accepted, and those behind it are judged as well.
             log.exception("gate.run_not_judged", job_id=request.job_id, log_id=request.log_id)
@@ -127,9 +152,9 @@ class RunGate:
         return None
 
     def _unwilling(self, request: TriggerRequest) -> Refusal | None:
-        if self._closed:
+        if self._stopping:
             return Refusal("this executor is stopping and takes no more runs", Reason.STOPPING)
-        if self._draining:
+        if self._drained_by:
             return Refusal("this executor is being drained and takes no runs for now", Reason.STOPPING)
         strategy = request.executor_block_strategy
         if strategy == DISCARD_LATER and not self._pool.is_idle(request.job_id):
@@ -138,7 +163,7 @@ class RunGate:
             return Refusal(f"the queue of job {request.job_id} is full", Reason.FULL)
         return None
 
-    def _accept(self, request: TriggerRequest) -> Refusal | None:
+    def _accept(self, request: TriggerRequest, *, wake: bool) -> Refusal | None:
         work = self._work(request)
         if isinstance(work, Refusal):
             return work
@@ -148,15 +173,21 @@ class RunGate:
             return Refusal(f"the run's log cannot be made: {error.message}")
         # What is to be run is the work's matter, and a script is long.
         run = AcceptedRun(msgspec.structs.replace(request, glue_source=None), work, run_log)
-        self._make_way(request, run_log)
-        self._ledger.accept(run.key)
         try:
-            self._pool.submit(run)
-        except RuntimeError as error:
+            self._queue(run, wake=wake)
+        except BaseException as error:
+            # Refused, whatever it was: nothing here may look as if the run was known.
             self._ledger.release(run.key)
             run_log.discard()
+            if not isinstance(error, RuntimeError):
+                raise
             return Refusal(f"the run cannot begin: {error}")
         return None
+
+    def _queue(self, run: AcceptedRun, *, wake: bool) -> None:
+        self._make_way(run.request, run.run_log)
+        self._ledger.accept(run.key)
+        self._pool.submit(run, wake=wake)
 
     def _make_way(self, request: TriggerRequest, run_log: RunLog) -> None:
         strategy = request.executor_block_strategy or SERIAL_EXECUTION

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import selectors
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol, TypeVar
 
@@ -31,6 +32,8 @@ class HandlerLoop:
     def __init__(self, owner: str) -> None:
         self._owner = owner
         self._runner: asyncio.Runner | None = None
+        self._selector: _PatientSelector | None = None
+        self._main: asyncio.Task[Any] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._kept: dict[object, Any] = {}
 
@@ -44,13 +47,44 @@ class HandlerLoop:
     def run(self, main: Coroutine[Any, Any, Any], context: contextvars.Context) -> Any:
         """Run `main` to its end inside `context` and return what it returns."""
         if self._runner is None:
-            self._runner = asyncio.Runner()
+            self._selector = selector = _PatientSelector()
+            self._runner = asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selector))
             self._runner.get_loop().set_task_factory(self._make_task)
         try:
-            return self._runner.run(main, context=context)
+            return self._run_task(self._runner.get_loop(), main, context)
         finally:
             if self._tasks:
                 self._cancel_left(self._runner)
+
+    def _run_task(
+        self, loop: asyncio.AbstractEventLoop, main: Coroutine[Any, Any, Any], context: contextvars.Context
+    ) -> Any:
+        # Not by the runner, whose two turns of the loop and many callbacks cost more than a short handler.
+        task = self._main = asyncio.Task(self._follow(main, loop), loop=loop, context=context)
+        if self._selector is not None:
+            self._selector.skips_next = True
+        try:
+            loop.run_forever()
+        finally:
+            self._main = None
+            if not task.done():
+                # The loop was left by force, or by a handler that stopped it.
+                self._tasks.add(task)
+            elif not task.cancelled():
+                # Looked at, also if the loop has let through what it ended with.
+                task.exception()
+        if not task.done():
+            raise RuntimeError("the handler stopped its event loop before it was done")
+        return task.result()
+
+    async def _follow(self, main: Coroutine[Any, Any, Any], loop: asyncio.AbstractEventLoop) -> Any:
+        """Await `main`, and let the loop end with this very turn."""
+        try:
+            return await main
+        finally:
+            # One that its run has left already ends in somebody else's turn.
+            if self._main is not None and self._main is asyncio.current_task():
+                loop.stop()
 
     def _make_task(
         self,
@@ -64,7 +98,7 @@ class HandlerLoop:
         return task
 
     def _cancel_left(self, runner: asyncio.Runner) -> None:
-        # The handler's own task is done, but its callback runs only when the loop goes on.
+        # A task that is done is among them still if its callback has not had its turn.
         left = [task for task in self._tasks if not task.done()]
         self._tasks.clear()
         if left:
@@ -78,6 +112,21 @@ class HandlerLoop:
         if self._runner is not None:
             self._runner.close()
             self._runner = None
+
+
+class _PatientSelector(selectors.DefaultSelector):
+    """Does not ask the system before the first step of a run: whatever it had to tell can wait for the second.
+
+    Short handlers end in the first, and other threads would take their turn meanwhile.
+    """
+
+    skips_next = False
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if self.skips_next:
+            self.skips_next = False
+            return []
+        return super().select(timeout)
 
 
 async def _cancel(tasks: list[asyncio.Task[Any]]) -> None:

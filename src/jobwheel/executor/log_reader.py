@@ -12,15 +12,16 @@ from jobwheel.wire.messages import LogPage
 
 MOST_LINES: Final = 1000
 MOST_BYTES: Final = 1024 * 1024
-_MOST_FILES: Final = 256
+_MOST_FILES: Final = 64
 _CUT_MARK: Final = " … (the line is longer and was cut here)"
 
 
 class RunLogReader:
     """Reads pages, and remembers of the files read last where their lines begin.
 
-    The first look far into a big file that nobody has read yet costs one scan of what lies before it; from then on any
-    line that was passed is found at once. Safe to use from any thread; a big file is read in pieces, never whole.
+    Of a big file that is known from what its writer, or a reader before, has left beside it (`LineIndex`). Without that
+    the first look far into it costs one scan of what lies before. Safe to use from any thread; a big file is read in
+    pieces, never whole.
     """
 
     def __init__(self) -> None:
@@ -43,7 +44,7 @@ class RunLogReader:
         """
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            index = self._index(path, os.fstat(descriptor))
+            index = self._index(path)
             start = index.seek(descriptor, from_line)
             if start is None:
                 return LogPage(from_line, from_line - 1, "", over)
@@ -55,11 +56,11 @@ class RunLogReader:
             os.close(descriptor)
         return LogPage(from_line, from_line - 1 + len(page.lines), "".join(page.lines), over and page.at_end)
 
-    def _index(self, path: str, status: os.stat_result) -> LineIndex:
+    def _index(self, path: str) -> LineIndex:
         with self._lock:
             index = self._indexes.get(path)
-            if index is None or index.inode != status.st_ino or index.covered > status.st_size:
-                index = self._indexes[path] = LineIndex(status.st_ino)
+            if index is None:
+                index = self._indexes[path] = LineIndex(path)
             self._indexes.move_to_end(path)
             if len(self._indexes) > _MOST_FILES:
                 self._indexes.popitem(last=False)

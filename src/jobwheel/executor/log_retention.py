@@ -1,13 +1,15 @@
 """Removes the logs of runs that are old, or too many."""
 
 import asyncio
+import contextlib
 import errno
 import os
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
+from jobwheel.executor import log_marks
 from jobwheel.executor.run_log import DAY_MS, day_of
 from jobwheel.kernel.clock import Clock
 from jobwheel.kernel.logging import get_logger
@@ -20,7 +22,7 @@ _FIRST_S: Final = 60.0
 _EVERY_S: Final = 3600.0
 _PAUSE_S: Final = 0.1
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
-_NAME: Final = re.compile(r"(-?\d+)\.log")
+_NAME: Final = re.compile(rf"((-?\d+)\.log)({re.escape(log_marks.SUFFIX)})?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +47,19 @@ class Swept:
 
 @dataclass(frozen=True, slots=True, order=True)
 class _File:
+    """A log with its index, if it has one; or an index whose log is gone, which has `path` to itself."""
+
     changed_s: float
     size: int
     log_id: int
     path: str
+    index: str | None = None
 
 
 class Sweep:
     """One pass over the folder of run logs, in steps that are small enough to run beside the work.
+
+    The index of a big log counts as a part of it, and goes with it.
 
     The log of an open run is never removed, however old; nor is anything that is not named like a run's log.
 
@@ -118,15 +125,22 @@ class Sweep:
                 yield file
 
     def _files(self, day: str) -> Iterator[_File]:
+        logs: dict[str, _File] = {}
+        indexes: dict[str, _File] = {}
         try:
             with os.scandir(f"{self._root}/{day}") as entries:
                 for entry in entries:
                     name = _NAME.fullmatch(entry.name)
                     if name and entry.is_file(follow_symlinks=False):
                         status = entry.stat(follow_symlinks=False)
-                        yield _File(status.st_mtime, status.st_size, int(name[1]), entry.path)
+                        file = _File(status.st_mtime, status.st_size, int(name[2]), entry.path)
+                        (indexes if name[3] else logs)[name[1]] = file
         except OSError as error:
             self._note(error)
+        for name_of_log, index in indexes.items():
+            log_file = logs.get(name_of_log)
+            logs[name_of_log] = index if log_file is None else _with_index(log_file, index)
+        yield from logs.values()
 
     def _remove(self, files: Iterator[_File] | list[_File]) -> Iterator[None]:
         done = 0
@@ -135,7 +149,7 @@ class Sweep:
             if self._is_open(file.log_id):
                 continue
             try:
-                os.unlink(file.path)  # noqa: PTH108 - of a great many files
+                _unlink(file)
             except FileNotFoundError:
                 continue
             except OSError as error:
@@ -164,6 +178,19 @@ class Sweep:
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
     return entry.is_dir(follow_symlinks=False)
+
+
+def _with_index(log_file: _File, index: _File) -> _File:
+    # The time is the log's: that somebody has read it makes it no younger.
+    return replace(log_file, size=log_file.size + index.size, index=index.path)
+
+
+def _unlink(file: _File) -> None:
+    # The index first, so that none is left without its log.
+    if file.index is not None:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(file.index)  # noqa: PTH108 - beside its kin
+    os.unlink(file.path)  # noqa: PTH108 - of a great many files
 
 
 class LogCleaner(Service):

@@ -18,6 +18,11 @@ log = get_logger(__name__)
 
 _MOST_REASONS: Final = 5
 _RETRY: Final = Backoff(first_s=1.0, most_s=30.0, jitter=0.2)
+_SOON_S: Final = 1.0
+"""The next beat to an admin whose answer may change at any moment: it drains this executor, which then refuses runs."""
+
+OnContact = Callable[[str, Envelope | None], bool]
+"""Told of an admin and of what it answered to a beat, None if it did not; says whether to ask it again soon."""
 
 
 class Registry(Protocol):
@@ -45,7 +50,7 @@ class Registration(Service):
         address: str,
         features: Callable[[], Features],
         clock: Clock,
-        on_contact: Callable[[str, Envelope], None],
+        on_contact: OnContact,
     ) -> None:
         super().__init__("executor.registration", clock)
         self._admin = admin
@@ -78,7 +83,7 @@ class Registration(Service):
     async def _beat_for_ever(self, state: "_AdminState") -> None:
         while True:
             await self._beat(state)
-            delay_s = self._heartbeat_s
+            delay_s = min(self._heartbeat_s, _SOON_S) if state.asked_soon else self._heartbeat_s
             if state.failures:
                 delay_s = min(delay_s, _RETRY.delay_s(state.failures))
             await self.clock.wait(delay_s)
@@ -86,6 +91,7 @@ class Registration(Service):
     async def _beat(self, state: "_AdminState") -> None:
         before, state.may_be_registered = state.may_be_registered, True
         state.silent.clear()
+        envelope: Envelope | None = None
         try:
             envelope = await self._admin.register(state.root, self._address, self._features())
         except UncertainError as error:
@@ -98,9 +104,9 @@ class Registration(Service):
             state.failed(f"{error}{_advice(error)}")
         else:
             state.succeeded(self._address)
-            self._on_contact(state.root, envelope)
         finally:
             state.silent.set()
+        state.asked_soon = self._on_contact(state.root, envelope)
 
     async def _remove(self, state: "_AdminState") -> None:
         try:
@@ -118,6 +124,7 @@ class _AdminState:
         self.root = root
         self.registered = False
         self.may_be_registered = False
+        self.asked_soon = False
         self.silent = asyncio.Event()
         self.silent.set()
         self._reached = False

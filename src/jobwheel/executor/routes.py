@@ -1,9 +1,12 @@
 """The HTTP API that admins call."""
 
-import asyncio
 from collections.abc import Mapping
+from typing import Final
+
+import msgspec
 
 from jobwheel.executor.control import RunControl
+from jobwheel.executor.disk_threads import DiskThreads
 from jobwheel.executor.gate import Refusal, RunGate
 from jobwheel.executor.log_reader import RunLogReader, missing_page
 from jobwheel.executor.run_log import RunLogFolder, is_storable
@@ -30,7 +33,9 @@ from jobwheel.wire.tokens import AccessTokens
 
 log = get_logger(__name__)
 
-_MOST_LOG_ID = 2**63 - 1
+_MOST_LOG_ID: Final = 2**63 - 1
+# What a `datetime` can be: the years 1 to 9999.
+_INSTANTS_MS: Final = range(-62_135_596_800_000, 253_402_300_800_000)
 
 
 class ExecutorRoutes:
@@ -44,6 +49,7 @@ class ExecutorRoutes:
         control: RunControl,
         states: RunStates,
         folder: RunLogFolder,
+        disk: DiskThreads,
     ) -> None:
         self._instance = instance
         self._tokens = tokens
@@ -51,6 +57,7 @@ class ExecutorRoutes:
         self._control = control
         self._states = states
         self._folder = folder
+        self._disk = disk
         self._reader = RunLogReader()
         self._success = encode_envelope(SUCCESS, instance=instance)
 
@@ -95,8 +102,8 @@ class ExecutorRoutes:
 
     async def run(self, request: WireRequest) -> bytes:
         trigger = decode(request.body, TriggerRequest)
-        _check_run(trigger.log_id, trigger.log_date_time)
-        return self._reply(trigger, self._gate.submit(trigger))
+        _check_trigger(trigger)
+        return self._reply(trigger, await self._gate.submit_one(trigger))
 
     async def run_batch(self, request: WireRequest) -> bytes:
         """Each run is answered as if it came alone. A reply of another code: none of them was taken."""
@@ -120,24 +127,24 @@ class ExecutorRoutes:
         # Off the loop: of a long queue each run is settled on the disk.
         if isinstance(query.log_id, int):
             what = f"run {query.log_id}"
-            ended = await asyncio.to_thread(self._control.kill_run, query.log_id)
+            ended = await self._disk.do(self._control.kill_run, query.log_id)
         else:
             what = f"job {query.job_id}"
-            ended = await asyncio.to_thread(self._control.kill_job, query.job_id)
+            ended = await self._disk.do(self._control.kill_job, query.job_id)
         log.info("run.kill", what=what, ended=ended, client=request.client)
         message = f"{what}: {ended} ended" if ended else f"{what} is neither running nor queued here"
         return encode_envelope(SUCCESS, message, instance=self._instance)
 
     async def run_status(self, request: WireRequest) -> bytes:
         log_ids = decode(request.body, StatusQuery).log_ids
-        states = await asyncio.to_thread(self._states.of, log_ids)
+        states = await self._disk.do(self._states.of, log_ids)
         return encode_envelope(SUCCESS, value=states, instance=self._instance)
 
     async def log(self, request: WireRequest) -> bytes:
         query = decode_log_query(request.body)
         _check_run(query.log_id, query.log_date_time)
         # Off the loop: finding a late line of a big file takes a while.
-        page = await asyncio.to_thread(self._read_log, query)
+        page = await self._disk.do(self._read_log, query)
         return encode_envelope(SUCCESS, value=page, instance=self._instance)
 
     def _read_log(self, query: LogQuery) -> LogPage:
@@ -155,10 +162,18 @@ class ExecutorRoutes:
 def _checked(item: TriggerRequest | MalformedMessageError) -> TriggerRequest | MalformedMessageError:
     if isinstance(item, TriggerRequest):
         try:
-            _check_run(item.log_id, item.log_date_time)
+            _check_trigger(item)
         except MalformedMessageError as error:
             return error
     return item
+
+
+def _check_trigger(trigger: TriggerRequest) -> None:
+    _check_run(trigger.log_id, trigger.log_date_time)
+    planned = trigger.scheduled_time
+    if planned is not msgspec.UNSET and planned not in _INSTANTS_MS:
+        # Here, where the run is refused by this name, and not when its handler reads it.
+        raise MalformedMessageError("is out of range", field="scheduledTime")
 
 
 def _check_run(log_id: int, log_date_time: int) -> None:

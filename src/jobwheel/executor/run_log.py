@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from jobwheel.executor.errors import StorageError
+from jobwheel.executor.log_index import KEEP_BYTES, LineIndex
 from jobwheel.kernel.clock import Clock
 from jobwheel.kernel.logging import get_logger
 
@@ -45,7 +46,8 @@ class RunLogFolder:
         """
         path = self.path(log_id, log_date_time)
         try:
-            return RunLog(path, self._clock, _open(path))
+            descriptor, is_new = _made(path)
+            return RunLog(path, self._clock, descriptor, is_new=is_new)
         except OSError as error:
             raise StorageError(Path(path), error.strerror or str(error)) from error
 
@@ -66,14 +68,22 @@ def is_storable(log_date_time: int) -> bool:
     return 0 <= log_date_time <= _MOST_EPOCH_MS
 
 
-def _open(path: str) -> int:
+def _made(path: str) -> tuple[int, bool]:
+    """The file, opened, and whether it was not there before."""
+    try:
+        return _open(path, _FLAGS | os.O_EXCL), True
+    except FileExistsError:
+        return _open(path), False
+
+
+def _open(path: str, flags: int = _FLAGS) -> int:
     for _ in range(_OPEN_TRIES):
         try:
-            return os.open(path, _FLAGS, _MODE)
+            return os.open(path, flags, _MODE)
         except FileNotFoundError:
             # Again if need be: an old day's folder that is empty may be removed in between.
             Path(path).parent.mkdir(parents=True, exist_ok=True)
-    return os.open(path, _FLAGS, _MODE)
+    return os.open(path, flags, _MODE)
 
 
 def day_of(epoch_ms: int) -> str:
@@ -97,17 +107,21 @@ class LogSink(Protocol):
 class RunLog:
     """The log of one run. Writes from any thread; what comes after `close` is dropped.
 
-    A disk that fails does not fail the run: the first error is reported, the lines are lost.
+    A disk that fails does not fail the run: the first error is reported, the lines are lost. Every few mebibytes it
+    leaves word beside the file where lines begin, for who reads it.
     """
 
-    __slots__ = ("_clock", "_closed", "_descriptor", "_lock", "path")
+    __slots__ = ("_clock", "_closed", "_descriptor", "_index", "_is_new", "_lock", "_unmarked", "path")
 
-    def __init__(self, path: str, clock: Clock, descriptor: int) -> None:
+    def __init__(self, path: str, clock: Clock, descriptor: int, *, is_new: bool = False) -> None:
         self.path = path
+        self._is_new = is_new
         self._clock = clock
         self._lock = threading.Lock()
         self._descriptor = descriptor
         self._closed = False
+        self._unmarked = 0
+        self._index: LineIndex | None = None
 
     def write(self, level: str, text: str) -> None:
         """Append `text` as one line, or as several if it has line breaks."""
@@ -119,6 +133,7 @@ class RunLog:
             log.warning("run_log.cannot_write", path=self.path, error=str(error))
 
     def _write(self, data: bytes) -> OSError | None:
+        self._unmarked += len(data)
         try:
             if self._descriptor < 0:
                 self._descriptor = _open(self.path)
@@ -128,7 +143,16 @@ class RunLog:
             self._release()
             self._closed = True
             return error
+        if self._unmarked >= KEEP_BYTES:
+            self._mark()
         return None
+
+    def _mark(self) -> None:
+        # From the file and not from what is written here: another process may have written to it as well.
+        self._unmarked = 0
+        if self._index is None:
+            self._index = LineIndex(self.path)
+        self._index.follow()
 
     def park(self) -> None:
         """Close the file until the next line: the run waits, and open files are few."""
@@ -142,9 +166,13 @@ class RunLog:
             self._closed = True
 
     def discard(self) -> None:
-        """Close the file and remove it: the run was not accepted after all, and must not look as if it was."""
+        """Close the file and remove it: the run was not accepted after all, and must not look as if it was.
+
+        One that was there before stays: it is the log of a run that was.
+        """
         self.close()
-        Path(self.path).unlink(missing_ok=True)
+        if self._is_new:
+            Path(self.path).unlink(missing_ok=True)
 
     def _release(self) -> None:
         if self._descriptor >= 0:

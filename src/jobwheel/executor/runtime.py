@@ -2,6 +2,7 @@
 
 import asyncio
 import uuid
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from jobwheel import __version__
@@ -11,6 +12,7 @@ from jobwheel.executor.callbacks import CallbackSender
 from jobwheel.executor.context import current_run_log
 from jobwheel.executor.control import RunControl
 from jobwheel.executor.dead_letters import DeadLetters
+from jobwheel.executor.disk_threads import DiskThreads
 from jobwheel.executor.errors import StorageError
 from jobwheel.executor.execution import JobRunner
 from jobwheel.executor.gate import RunGate
@@ -37,7 +39,7 @@ from jobwheel.wire.client import WireClient
 from jobwheel.wire.codec import envelope_value
 from jobwheel.wire.errors import MalformedMessageError
 from jobwheel.wire.http_server import HttpOptions, HttpServer
-from jobwheel.wire.messages import Envelope, Features, RegistryReply, Result
+from jobwheel.wire.messages import AdminFeatures, Envelope, Features, RegistryReply, Result
 from jobwheel.wire.server import WireApp
 from jobwheel.wire.tokens import AccessTokens
 
@@ -46,6 +48,7 @@ log = get_logger(__name__)
 # What of the stop's deadline is kept for ending what does not end by itself, and for sending the last results, each.
 _SHARE: Final = 0.2
 _MOST_FLUSH_S: Final = 5.0
+_DISK_THREADS: Final = 4
 
 
 class ExecutorRuntime(Service):
@@ -59,6 +62,7 @@ class ExecutorRuntime(Service):
         # From here on wherever the process goes: a handler may change the working directory.
         self._log_path = settings.log_path.absolute()
         self._folder = RunLogFolder(self._log_path, clock)
+        self._disk = DiskThreads("jobwheel-requests", _DISK_THREADS)
         self._ledger = RunLedger(clock)
         self._spool = Spool(self._log_path / "spool", self.instance)
         self._script_files = ScriptFiles(self._log_path / "gluesource")
@@ -126,7 +130,7 @@ class ExecutorRuntime(Service):
     def _wire_app(self) -> WireApp:
         tokens = AccessTokens(self._settings.access_tokens)
         states = RunStates(self._pool, self._ledger, self._spool)
-        routes = ExecutorRoutes(self.instance, tokens, self._gate, self._control, states, self._folder)
+        routes = ExecutorRoutes(self.instance, tokens, self._gate, self._control, states, self._folder, self._disk)
         return WireApp(routes.table())
 
     async def _start_server(self) -> None:
@@ -151,36 +155,44 @@ class ExecutorRuntime(Service):
         )
         await self._registration.start()
 
-    def _on_contact(self, admin: str, answer: Envelope) -> None:
-        """An admin has answered a beat."""
-        self._sender.retry_now()
-        try:
-            features = envelope_value(answer, RegistryReply).features
-        except MalformedMessageError:
-            return  # not one of ours, which has no wishes
-        self._progress.want(admin, wanted=features.progress)
-        if self._gate.drain(draining=features.drain):
-            log.warning("executor.draining" if features.drain else "executor.drained_no_more", admin=admin)
+    def _on_contact(self, admin: str, answer: Envelope | None) -> bool:
+        """An admin has answered a beat, or not (None); says whether it drains this executor."""
+        if answer is not None:
+            self._sender.retry_now()
+        features = _features(answer)
+        if features is not None:
+            self._progress.want(admin, wanted=features.progress)
+        # One that is silent sends no runs, and must not hold up those of the others for as long as it is away.
+        drains = features is not None and features.drain
+        if self._gate.drain(admin, draining=drains):
+            log.warning("executor.draining" if drains else "executor.drained_no_more", admin=admin)
+        return drains
 
     async def on_stop(self) -> None:
         """Leave the registry, take nothing new, finish what is accepted, end what is left, report; by the deadline."""
         deadline = self.clock.monotonic() + self._settings.stop_deadline_s
-        self._gate.close()
+        self._gate.refuse()
         if self._registration is not None:
-            await self._registration.stop()
-        await self._finish_runs(deadline)
-        await self._progress.stop()
+            await _stopped("registration", self._registration.stop)
+        # Only now: it waits for who makes a log, and on a disk that hangs nobody would hear of the stop.
+        self._gate.close()
+        await _stopped("runs", lambda: self._finish_runs(deadline))
+        await _stopped("progress", self._progress.stop)
         if self._sender.running:
-            await self._sender.flush(max(0.5, deadline - self.clock.monotonic()))
-            await self._sender.stop()
+            await _stopped("results", lambda: self._sender.flush(max(0.5, deadline - self.clock.monotonic())))
+            await _stopped("callbacks", self._sender.stop)
         self._app.serve(None)
         if self._server is not None:
-            await self._server.stop()
-        await self._client.stop()
-        await self._cleaner.stop()
+            await _stopped("server", self._server.stop)
+        self._disk.close()
+        await _stopped("client", self._client.stop)
+        await _stopped("cleaner", self._cleaner.stop)
+        await _stopped("spool", self._close_spool)
+        self._capture.remove()
+
+    async def _close_spool(self) -> None:
         self._spool.on_put = _nothing
         self._spool.close()
-        self._capture.remove()
 
     async def _finish_runs(self, deadline: float) -> None:
         share = self._settings.stop_deadline_s * _SHARE
@@ -212,10 +224,26 @@ class ExecutorRuntime(Service):
         self._sender.notify()
 
 
+def _features(answer: Envelope | None) -> AdminFeatures | None:
+    """What an admin of ours wishes; those of another make have no wishes."""
+    try:
+        return None if answer is None else envelope_value(answer, RegistryReply).features
+    except MalformedMessageError:
+        return None
+
+
 def _tell(app_name: str, chosen: RegisteredAddress) -> None:
     log.info("executor.address_chosen", app_name=app_name, address=chosen.url, reason=chosen.reason)
     if chosen.warning is not None:
         log.warning("executor.address_doubtful", address=chosen.url, reason=chosen.warning)
+
+
+async def _stopped(part: str, stop: Callable[[], Awaitable[None]]) -> None:
+    """Stop one part. What it raises must not leave the others open: it is logged."""
+    try:
+        await stop()
+    except Exception:
+        log.exception("executor.part_not_stopped", part=part)
 
 
 def _nothing() -> None:

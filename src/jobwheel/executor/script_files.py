@@ -1,12 +1,14 @@
 """The files of scripts: each version in one, for as long as it may be run."""
 
 import contextlib
+import errno
 import fcntl
+import hashlib
 import os
 import re
 import stat
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -17,7 +19,9 @@ from jobwheel.kernel.logging import get_logger
 log = get_logger(__name__)
 
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
-_NAME: Final = re.compile(r"-?\d+_-?\d+\.[a-z0-9]+|\.-?\d+_-?\d+\.[a-z0-9]+\.\d+")
+_VERSION: Final = r"-?\d+_-?\d+(\.[0-9a-f]{16})?\.[a-z0-9]+"
+_NAME: Final = re.compile(rf"{_VERSION}|\.{_VERSION}\.\d+")
+_TRIES: Final = 100
 _MAKE: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -33,6 +37,11 @@ class ScriptVersion:
     @property
     def file_name(self) -> str:
         return f"{self.job_id}_{self.updated_ms}{self.suffix}"
+
+    def name_by_content(self) -> str:
+        """For when another content has the name above: another installation may have a job and a moment like this."""
+        digest = hashlib.sha256(self.source.encode()).hexdigest()[:16]
+        return f"{self.job_id}_{self.updated_ms}.{digest}{self.suffix}"
 
 
 class ScriptFiles:
@@ -70,9 +79,8 @@ class ScriptFiles:
         Raises:
             OSError, UnicodeError: it cannot be written.
         """
-        path = self._folder / version.file_name
         with self._lock:
-            descriptor = self._hold(path, version.source.encode())
+            path, descriptor = self._hold(version)
             self._written.setdefault(version.job_id, {})[path.name] = version.updated_ms
         try:
             yield path
@@ -81,23 +89,21 @@ class ScriptFiles:
             with self._lock:
                 self._remove_old(version.job_id)
 
-    def _hold(self, path: Path, source: bytes) -> int:
-        """Lock the file, written if need be; return the descriptor that has the lock."""
-        with contextlib.suppress(FileNotFoundError):
-            descriptor = _locked(path, _READ)
-            if _is_whole(path, descriptor, source):
-                return descriptor
-            os.close(descriptor)
-        # Whole or not at all. A run that has opened the file of this name keeps what it has.
-        draft = path.with_name(f".{path.name}.{os.getpid()}")
-        descriptor = _locked(draft, _MAKE)
-        try:
-            _write(descriptor, source)
-            draft.replace(path)
-        except BaseException:
-            os.close(descriptor)
-            raise
-        return descriptor
+    def _hold(self, version: ScriptVersion) -> tuple[Path, int]:
+        """Lock the version's file, written if need be; return it and the descriptor that has the lock."""
+        source, path = version.source.encode(), self._folder / version.file_name
+        for _ in range(_TRIES):
+            with contextlib.suppress(FileNotFoundError):
+                descriptor = _locked(path, _READ)
+                if _is_whole(path, descriptor, source):
+                    return path, descriptor
+                os.close(descriptor)
+                # Not written over: who runs it may not have opened it yet. Nobody else writes this name.
+                path = self._folder / version.name_by_content()
+                return path, _whole_or_written(path, source)
+            with contextlib.suppress(FileExistsError):
+                return path, _written(path, source, _move_to_new)
+        raise FileExistsError(errno.EEXIST, "comes and goes", str(path))
 
     def _remove_old(self, job_id: int) -> None:
         written = self._written[job_id]
@@ -109,6 +115,44 @@ class ScriptFiles:
             except OSError as error:
                 # It is tried again after the next run; this one has nothing to do with it.
                 log.warning("script.cannot_remove", file=self._folder / name, error=str(error))
+
+
+def _whole_or_written(path: Path, source: bytes) -> int:
+    with contextlib.suppress(FileNotFoundError):
+        descriptor = _locked(path, _READ)
+        if _is_whole(path, descriptor, source):
+            return descriptor
+        os.close(descriptor)
+    return _written(path, source, os.replace)
+
+
+def _written(path: Path, source: bytes, move: Callable[[Path, Path], None]) -> int:
+    """Make the file, whole or not at all, and lock it. A run that has opened the file of this name keeps what it has.
+
+    Raises:
+        FileExistsError: `move` says that it is there by now.
+    """
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = _locked(draft, _MAKE)
+    try:
+        _write(descriptor, source)
+        move(draft, path)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    finally:
+        draft.unlink(missing_ok=True)
+    return descriptor
+
+
+def _move_to_new(draft: Path, path: Path) -> None:
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        raise
+    except OSError:
+        # A file system without hard links. Two installations that begin with this name at once may meet there.
+        draft.replace(path)
 
 
 def _locked(path: Path, flags: int) -> int:

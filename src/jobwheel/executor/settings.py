@@ -11,7 +11,7 @@ from jobwheel.executor.access_tokens import parse_tokens, read_tokens
 from jobwheel.executor.allowed import AllowedHost, read_hosts, read_programs
 from jobwheel.executor.errors import SettingError
 from jobwheel.executor.interfaces import parse_networks
-from jobwheel.executor.settings_sources import given_settings
+from jobwheel.executor.settings_sources import Given, given_settings
 from jobwheel.kernel.logging import get_logger
 from jobwheel.kernel.secret import Secret
 from jobwheel.wire.messages import Dialect
@@ -55,7 +55,7 @@ class ExecutorSettings:
     timeout_s: float = 3.0
     stop_deadline_s: float = 30.0
     idle_s: float = 90.0
-    grace_s: float = 5.0
+    grace_s: float = 2.0
     embedded_server: bool = True
     enabled: bool = True
     tls_certificate: Path | None = None
@@ -81,10 +81,18 @@ def resolve(arguments: Mapping[str, object], environ: Mapping[str, str]) -> Exec
         SettingError: a value cannot work, or a name is no setting; names the setting and what is valid.
     """
     values: dict[str, Any] = {}
-    for name, source, value in given_settings(tuple(_PARSERS), arguments, environ):
-        target, parse = _PARSERS[name]
-        values[target] = parse(source, value)
+    given = {each.name: each for each in given_settings(tuple(_PARSERS), arguments, environ)}
+    _keep_one(given, "access_token", "access_token_file")
+    for each in given.values():
+        target, parse = _PARSERS[each.name]
+        values[target] = parse(each.source, each.value)
     return _checked(_with_log_path(_with_token_file(ExecutorSettings(**values))))
+
+
+def _keep_one(given: dict[str, Given], name: str, other: str) -> None:
+    """Of two ways to say one thing the one that counts more; both in one place are left to be refused."""
+    if name in given and other in given and given[name].rank != given[other].rank:
+        del given[max(name, other, key=lambda each: given[each].rank)]
 
 
 def _with_log_path(settings: ExecutorSettings) -> ExecutorSettings:

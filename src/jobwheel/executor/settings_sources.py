@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from jobwheel.executor.errors import SettingError, UnknownSettingError
 from jobwheel.kernel.logging import get_logger
@@ -13,10 +13,22 @@ PREFIX: Final = "JOBWHEEL_EXECUTOR_"
 CONFIG: Final = "config"
 
 
+class Given(NamedTuple):
+    """A setting that is given somewhere: its name, what a message calls it, its value, yet to be checked.
+
+    `rank` says where: 0 among the arguments, 1 in the environment, 2 in the file.
+    """
+
+    name: str
+    source: str
+    value: object
+    rank: int
+
+
 def given_settings(
     names: Sequence[str], arguments: Mapping[str, object], environ: Mapping[str, str]
-) -> Iterator[tuple[str, str, object]]:
-    """Each setting that is given somewhere: its name, what a message calls it, and its value, yet to be checked.
+) -> Iterator[Given]:
+    """Each setting that is given somewhere, once: what it is where it counts most.
 
     An argument of None and an empty variable count as not given. The file is the one that the argument `config` or
     `JOBWHEEL_EXECUTOR_CONFIG` names.
@@ -29,13 +41,14 @@ def given_settings(
     where, content = _file(names, arguments, environ)
     for name in names:
         variable = PREFIX + name.upper()
-        for source, value in (
+        places = (
             (name, arguments.get(name)),
             (variable, _from_environment(variable, environ)),
             (f"{name} in {where}", content.get(name)),
-        ):
+        )
+        for rank, (source, value) in enumerate(places):
             if value is not None:
-                yield name, source, value
+                yield Given(name, source, value, rank)
                 break
 
 

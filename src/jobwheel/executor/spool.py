@@ -4,16 +4,14 @@ Each process has a folder of its own, `{root}/{instance}`, under a file lock tha
 adopts the folders whose process is gone when it starts, and each minute.
 """
 
-import errno
-import fcntl
 import os
 import threading
-from collections import deque
 from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jobwheel.executor.errors import StorageError
+from jobwheel.executor.spool_folder import LOCK_NAME, lock, make_and_lock
 from jobwheel.executor.spool_segment import MemorySegment, Segment, SegmentFile, SpoolBatch
 from jobwheel.kernel.logging import get_logger
 from jobwheel.wire.messages import Result
@@ -24,14 +22,13 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 SEGMENT_BYTES = 1024 * 1024
-_LOCK_NAME = "lock"
-_LOCK_TRIES = 100
 
 
 class Spool:
     """A queue of results that survives the process. The oldest is read first; memory is bounded by what is read.
 
-    `put` and `adopt` may be called from any thread, the rest by one reader at a time. A result that is put is safe from
+    `put`, `pending` and `adopt` may be called from any thread, the rest by one reader at a time. All but `pending` may
+    have to wait for the disk. A result that is put is safe from
     a crash of the process at once, and from a crash of the machine after the next `sync`. While the disk refuses to
     write, results are kept in memory, and are sent like the others.
     """
@@ -41,11 +38,13 @@ class Spool:
         self._folder = root / instance
         self._segment_bytes = segment_bytes
         self._lock = threading.Lock()
-        self._segments: deque[Segment] = deque()
+        # Made anew with each change, so that who counts need not wait for who writes.
+        self._segments: tuple[Segment, ...] = ()
         self._active: SegmentFile | None = None
         self._memory: MemorySegment | None = None
         self._unsynced: list[SegmentFile] = []
         self._locks: dict[Path, int] = {}
+        self._unremovable: set[Path] = set()
         self._made = 0
         self._closed = False
         self.on_put: Callable[[], None] = _nothing
@@ -53,9 +52,8 @@ class Spool:
 
     @property
     def pending(self) -> int:
-        """How many results wait."""
-        with self._lock:
-            return sum(segment.pending for segment in self._segments)
+        """How many results wait. Never waits for the disk, whoever else does."""
+        return sum(segment.pending for segment in self._segments)
 
     def open(self) -> None:
         """Make the folder and adopt what processes that are gone have left.
@@ -64,7 +62,7 @@ class Spool:
             StorageError: the folder cannot be made.
         """
         try:
-            self._locks[self._folder] = _make_and_lock(self._folder)
+            self._locks[self._folder] = make_and_lock(self._folder)
         except OSError as error:
             raise StorageError(self._folder, error.strerror or str(error)) from error
         self.adopt()
@@ -79,7 +77,7 @@ class Spool:
 
     def _adopt_folder(self, folder: Path) -> int:
         try:
-            descriptor = _lock(folder)
+            descriptor = lock(folder)
         except OSError:
             return 0  # its process lives
         segments = _load_all(folder)
@@ -91,7 +89,7 @@ class Spool:
                 os.close(descriptor)
                 return 0
             self._locks[folder] = descriptor
-            self._segments.extendleft(reversed(segments))
+            self._segments = (*segments, *self._segments)
             if not segments:
                 self._leave(folder)
         self._drop_finished()
@@ -114,17 +112,18 @@ class Spool:
 
     def _put_late(self, result: Result) -> None:
         """A run that outlived the stop: its result waits for the next process."""
-        self._folder.mkdir(parents=True, exist_ok=True)
+        # In a folder of its own: that of the spool is not locked any more, and who adopts one must see all or none.
         self._made += 1
-        path = self._folder / f"{self._made:08d}.spool"
-        # Not by its name at once: the folder is not locked any more, and a process that adopts it must see all or none.
-        draft = path.with_suffix(".draft")
-        segment = SegmentFile.create(draft)
+        folder = self._root / f"{self._folder.name}-late-{self._made}"
+        descriptor = make_and_lock(folder)
         try:
-            segment.append(result)
+            segment = SegmentFile.create(folder / "00000001.spool")
+            try:
+                segment.append(result)
+            finally:
+                segment.close()
         finally:
-            segment.close()
-        draft.rename(path)
+            os.close(descriptor)
 
     def _writable(self) -> SegmentFile:
         if self._active is None or self._active.size >= self._segment_bytes:
@@ -135,24 +134,43 @@ class Spool:
                 self._active.park()
                 self._unsynced.append(self._active)
             self._active = active
-            self._segments.append(active)
+            self._segments = (*self._segments, active)
         return self._active
 
     def _put_into_memory(self, result: Result, error: OSError) -> None:
         if self._memory is None or self._memory not in self._segments:
             log.error("spool.cannot_write", folder=self._folder, error=str(error), kept="in memory")
             self._memory = MemorySegment()
-            self._segments.append(self._memory)
+            self._segments = (*self._segments, self._memory)
         self._memory.append(result)
 
     def read(self, most: int, most_bytes: int) -> SpoolBatch | None:
-        """The oldest results, at most `most` and about `most_bytes`, at least one; None if nothing waits."""
+        """The oldest results, at most `most` and about `most_bytes`, at least one; None if nothing waits.
+
+        Raises:
+            OSError: what waits cannot be read now.
+        """
         self._drop_finished()
+        failure: OSError | None = None
         with self._lock:
-            for segment in self._segments:
-                if segment.pending:
+            for segment in [each for each in self._segments if each.pending]:
+                try:
                     return segment.read(most, most_bytes)
+                except FileNotFoundError as error:
+                    self._lose(segment, error)
+                except OSError as error:
+                    # It may be read later; what others hold need not wait for that.
+                    failure = failure or error
+        if failure is not None:
+            raise failure
         return None
+
+    def _lose(self, segment: Segment, error: OSError) -> None:
+        """Somebody has removed its file: those behind it must not wait for ever."""
+        log.error("spool.results_lost", file=error.filename, results=segment.pending, reason="its file is gone")
+        segment.close()
+        if segment is self._active:
+            self._active = None
 
     def holding(self, log_ids: Collection[int]) -> set[int]:
         """Those of the runs whose results wait. Reads all that waits: call it off the event loop."""
@@ -166,13 +184,17 @@ class Spool:
         return held
 
     def done(self, batch: SpoolBatch) -> None:
-        """An admin has the results of a batch, which was the last one read."""
+        """An admin has the results of a batch, which was the last one read. After the close: nothing."""
         with self._lock:
+            if self._closed:
+                return
             batch.segment.done(batch)
         self._drop_finished()
 
     def move_to_end(self, batch: SpoolBatch) -> None:
-        """Let the others go before the results of a batch, which was the last one read."""
+        """Let the others go before the results of a batch, which was the last one read. After the close: nothing."""
+        if self._closed:
+            return
         for result in batch.results:
             self._keep(result)
         self.done(batch)
@@ -206,7 +228,7 @@ class Spool:
             self._drop_locked(keep_active=False)
             for segment in self._segments:
                 segment.close()
-            self._segments.clear()
+            self._segments = ()
             self._active = None
             for folder in list(self._locks):
                 self._leave(folder)
@@ -220,7 +242,7 @@ class Spool:
             segment = self._segments[0]
             if segment is self._active and keep_active:
                 return
-            self._segments.popleft()
+            self._segments = self._segments[1:]
             segment.delete()
             if segment is self._active:
                 self._active = None
@@ -237,10 +259,13 @@ class Spool:
         """Give the folder's lock back; the folder goes too if nothing is left in it."""
         try:
             if not any(folder.glob("*.spool")):
-                (folder / _LOCK_NAME).unlink(missing_ok=True)
+                (folder / LOCK_NAME).unlink(missing_ok=True)
                 folder.rmdir()
         except OSError as error:
-            log.warning("spool.cannot_remove", folder=folder, error=str(error))
+            # It is come upon each minute, and told once.
+            if folder not in self._unremovable:
+                self._unremovable.add(folder)
+                log.warning("spool.cannot_remove", folder=folder, error=str(error))
         os.close(self._locks.pop(folder))
 
 
@@ -252,39 +277,6 @@ def _load_all(folder: Path) -> list[SegmentFile]:
         except OSError as error:
             log.warning("spool.cannot_read", file=path, error=str(error))
     return segments
-
-
-def _make_and_lock(folder: Path) -> int:
-    """Make a folder and lock it.
-
-    Raises:
-        OSError: it cannot be made or locked.
-    """
-    for _ in range(_LOCK_TRIES):
-        folder.mkdir(parents=True, exist_ok=True)
-        try:
-            return _lock(folder)
-        except (BlockingIOError, FileNotFoundError):
-            continue  # a process that looks for folders to adopt has it for a moment, and may remove it
-    return _lock(folder)
-
-
-def _lock(folder: Path) -> int:
-    """Lock a folder for as long as the descriptor is open.
-
-    Raises:
-        OSError: another process has it.
-    """
-    path = folder / _LOCK_NAME
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.fstat(descriptor).st_ino != path.stat().st_ino:
-            raise FileNotFoundError(errno.ENOENT, "removed meanwhile", str(path))
-    except OSError:
-        os.close(descriptor)
-        raise
-    return descriptor
 
 
 def _nothing() -> None:

@@ -58,6 +58,7 @@ class WorkerPool:
         self._changed = threading.Condition(self._lock)
         self._workers: dict[int, JobWorker] = {}
         self._queued = 0
+        self._unwoken: set[JobWorker] = set()
         self._threads: set[threading.Thread] = set()
         self._abandoned: set[threading.Thread] = set()
 
@@ -102,8 +103,8 @@ class WorkerPool:
         with self._lock:
             return [worker.running for worker in self._workers.values() if worker.running is not None]
 
-    def submit(self, run: AcceptedRun) -> None:
-        """Queue a run. The caller has seen that there is room, and does not submit after `close`.
+    def submit(self, run: AcceptedRun, *, wake: bool = True) -> None:
+        """Queue a run. The caller sees that there is room, submits nothing after `close`, and calls `wake` if not here.
 
         Raises:
             RuntimeError: the job needs a thread, and the system gives none.
@@ -119,7 +120,16 @@ class WorkerPool:
             # Under the lock: the worker must not have taken it meanwhile.
             if waits > _MOST_WAIT_OPEN:
                 run.run_log.park()
-            _wake(worker)
+            if wake:
+                _wake(worker)
+            elif worker.waits:
+                self._unwoken.add(worker)
+
+    def wake(self) -> None:
+        """Have the workers look for which something was submitted without waking them."""
+        with self._lock:
+            while self._unwoken:
+                _wake(self._unwoken.pop())
 
     def _start_worker(self, job_id: int, worker: JobWorker) -> JobWorker:
         name = f"jobwheel-job-{job_id}"

@@ -110,9 +110,19 @@ class HttpServer(Service):
         if self._serving is not None:
             self._server.should_exit = True
             await asyncio.gather(self._serving, return_exceptions=True)
+            await self._close_rest()
         if self._filter is not None:
             _UVICORN_LOGGER.removeFilter(self._filter)
         self._listener.close()
+
+    async def _close_rest(self) -> None:
+        """Close what uvicorn leaves open: who did not let go in time, or was accepted just before the end.
+
+        A program that goes on would hold these connections for its life.
+        """
+        for connection in list(self._server.server_state.connections):
+            connection.transport.abort()
+        await self.clock.wait(0)
 
 
 def _make_server(app: AsgiApp, options: HttpOptions, ready: asyncio.Event) -> object:

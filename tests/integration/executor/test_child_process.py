@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -154,3 +155,34 @@ def test_no_descriptor_and_no_thread_is_left(scene: Scene) -> None:
             ChildProcess(scene.run_log.write, SystemClock()).run(Command(("/nowhere/at/all",), os.environ))
     wait_until(lambda: threading.active_count() <= threads)
     assert open_descriptors() == descriptors
+
+
+DIES_IN_BETWEEN = """
+import os, signal, sys
+from jobwheel.executor.child_process import ChildProcess, Command
+from jobwheel.executor.lifeline import Lifeline
+from jobwheel.kernel.clock import SystemClock
+
+def die(lifeline, group):
+    print(group, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+Lifeline.tie = die
+ChildProcess(print, SystemClock()).run(Command(("bash", "-c", "echo > began; sleep 600"), os.environ))
+"""
+
+
+def test_who_dies_before_the_child_is_tied_to_it_leaves_none(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", DIES_IN_BETWEEN]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    ended = subprocess.run(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True, check=False)
+    assert ended.returncode == -signal.SIGKILL
+    wait_until(lambda: not group_members(int(ended.stdout)))
+    assert not (tmp_path / "began").exists()
+
+
+@pytest.mark.parametrize("name", ["PLAIN", "with.a-dot"])
+def test_the_program_gets_its_environment_whole_and_an_empty_input(scene: Scene, name: str) -> None:
+    command = Command(("bash", "-c", "cat; env"), {"PATH": os.environ["PATH"], name: "x y"})
+    assert scene.child.run(command) == Outcome(200)
+    assert f"{name}=x y\n" in Path(scene.run_log.path).read_text()

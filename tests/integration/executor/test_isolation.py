@@ -93,6 +93,8 @@ def test_an_endless_handler_is_ended_at_its_time_out(make_executor: MakeExecutor
     executor.register("endless", handlers.endless, isolation="process")
     executor.register("who", handlers.process_id, isolation="process")
     peer = started(executor)
+    # The child is there before: its start is a part of the second that a run has, and may take longer than that.
+    assert admin.result_of(peer.run("endless", "only begin"))["handleCode"] == 200
     log_id = peer.run("endless", executorTimeout=1)
     process_id = processes_in(peer, log_id)[0]
     assert peer.post("/beat", {})["code"] == 200

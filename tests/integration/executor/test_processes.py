@@ -130,15 +130,20 @@ def test_sigterm_finishes_the_run_reports_it_and_ends_well(
     assert list((tmp_path / ".jobwheel/executor/demo/spool").iterdir()) == []
 
 
-def test_a_second_signal_ends_it_at_once(launch: Launch, admin: RecordingAdmin, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_second_signal_ends_it_at_once(
+    launch: Launch, admin: RecordingAdmin, tmp_path: Path, number: signal.Signals
+) -> None:
     process = launch()
     peer = registered(admin)
     log_id = peer.run("waits", str(tmp_path / "flag"))
     wait_until(lambda: "waiting" in peer.log(log_id)["logContent"])
-    process.send_signal(signal.SIGTERM)
+    process.send_signal(number)
     admin.wait_for(lambda: bool(admin.of("registryRemove")), 20)
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(5) == -signal.SIGTERM
+    process.send_signal(number)
+    _, log = process.communicate(timeout=8)
+    assert process.returncode == -number
+    assert "Traceback" not in log
 
 
 def test_an_embedded_executor_stops_well_when_its_program_ends(

@@ -190,3 +190,13 @@ def test_log_takes_both_spellings_of_the_date(executor: Executor) -> None:
         assert reply["data"]["fromLineNum"] == 1
         assert reply["data"]["toLineNum"] == 2
         assert reply["data"]["isEnd"] is True
+
+
+@pytest.mark.parametrize("planned_ms", [253_402_300_800_000, -62_135_596_800_001, 2**62])
+def test_a_planned_time_that_no_calendar_has_is_refused_by_name(bench: Bench, planned_ms: int) -> None:
+    request = bench.peer.trigger("x", scheduledTime=planned_ms)
+    alone, batched = bench.peer.post("/run", request), bench.peer.post("/runBatch", [request])["data"][0]
+    for reply in (alone, batched):
+        assert reply["code"] == 500
+        assert "scheduledTime" in reply["msg"]
+    bench.assert_nothing_was_run()

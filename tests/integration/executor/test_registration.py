@@ -235,6 +235,19 @@ def test_an_admin_drains_an_executor_and_lets_it_go_on(make_executor: MakeExecut
     assert admin.result_of(request["logId"])["handleMsg"] == "done"
 
 
+def test_a_drained_executor_hears_within_a_moment_that_it_is_drained_no_more(
+    make_executor: MakeExecutor, admin: RecordingAdmin
+) -> None:
+    executor = make_executor()
+    executor.register("x", lambda: "done")
+    admin.reply = wishing(drain=True)
+    executor.start_in_background()
+    admin.wait_for(lambda: bool(admin.of("registry")) and admin.of("registry")[-1].body["features"]["draining"])
+    admin.reply = wishing(drain=False)
+    peer = ExecutorPeer(executor.port)
+    wait_until(lambda: bool(peer.post("/run", peer.trigger("x"))["code"] == 200))
+
+
 def test_progress_goes_to_an_admin_that_wants_it_and_to_no_other(
     make_executor: MakeExecutor, admin: RecordingAdmin
 ) -> None:

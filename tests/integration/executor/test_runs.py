@@ -241,9 +241,10 @@ def test_an_idle_worker_ends_and_the_job_runs_again(make_executor: MakeExecutor,
     executor.register("x", lambda: None)
     peer = started(executor)
     for _ in range(5):
-        log_id = peer.run("x")
+        # A job of its own: another test may have left a thread to itself that is still about to end.
+        log_id = peer.run("x", jobId=246)
         admin.result_of(log_id)
-        wait_until(lambda: not any(thread.name == "jobwheel-job-7" for thread in threading.enumerate()))
+        wait_until(lambda: not any(thread.name == "jobwheel-job-246" for thread in threading.enumerate()))
 
 
 def test_a_long_message_is_cut_and_reported(executor: Executor, admin: RecordingAdmin) -> None:

@@ -1,8 +1,11 @@
 """Scripts, end to end: they come with the request, run as processes, and their output is the run's log."""
 
+import ast
 import os
+import shutil
 import signal
 import stat
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -187,6 +190,54 @@ def test_a_missing_interpreter_is_named(
     result = admin.result_of(run_script(peer, "echo", glueType=glue_type))
     assert result["handleCode"] == 500
     assert f"{glue_type} needs {named}, which is not on this executor's PATH" in result["handleMsg"]
+
+
+@pytest.mark.parametrize(
+    ("program", "options", "suffix", "script"),
+    [
+        ("pwsh", ["-File"], ".ps1", ("GLUE_POWERSHELL", "Write-Output $args\r\n")),
+        ("powershell", ["-File"], ".ps1", ("GLUE_POWERSHELL", "Write-Output $args\r\n")),
+        ("php", [], ".php", ("GLUE_PHP", "<?php echo 1;\n")),
+    ],
+)
+def test_the_command_line_of_an_interpreter_that_may_not_be_here(
+    peer: ExecutorPeer,
+    admin: RecordingAdmin,
+    tmp_path: Path,
+    program: str,
+    options: list[str],
+    suffix: str,
+    script: tuple[str, str],
+) -> None:
+    """One of its name stands in for it: it says what it is given, and what the file holds."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    stand_in = folder / program
+    told = "import pathlib, sys; rest = sys.argv[1:]; print(rest); print(repr(pathlib.Path(rest[-4]).read_bytes()))"
+    stand_in.write_text(f"#!{sys.executable}\n{told}\nsys.exit(3)\n")
+    stand_in.chmod(0o755)
+    glue_type, source = script
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("PATH", str(folder))
+        log_id = run_script(peer, source, "-a 'b'", glueType=glue_type, broadcastIndex=1, broadcastTotal=2)
+        assert "exit code 3" in admin.result_of(log_id)["handleMsg"]
+    given, content = output(peer, log_id)[:2]
+    arguments = ast.literal_eval(given)
+    assert arguments[: len(options)] == options
+    assert arguments[len(options)].endswith(f"/gluesource/7_{UPDATED_MS}{suffix}")
+    assert arguments[len(options) + 1 :] == ["-a 'b'", "1", "2"]
+    assert ast.literal_eval(content) == source.encode()
+
+
+@pytest.mark.skipif(shutil.which("php") is None, reason="PHP is not here")
+@pytest.mark.parametrize(("source", "code", "words"), [("", 200, ""), ("throw new Exception('no');", 500, "255")])
+def test_a_php_script(peer: ExecutorPeer, admin: RecordingAdmin, source: str, code: int, words: str) -> None:
+    printed = "<?php echo implode('|', array_slice($argv, 1)), PHP_EOL;"
+    log_id = run_script(peer, f"{printed} {source}", "-v 账户", glueType="GLUE_PHP")
+    result = admin.result_of(log_id)
+    assert result["handleCode"] == code
+    assert words in (result["handleMsg"] or "")
+    assert output(peer, log_id)[0] == "-v 账户|0|1"
 
 
 def test_a_parameter_that_no_process_can_be_given_fails_the_run(peer: ExecutorPeer, admin: RecordingAdmin) -> None:

@@ -11,6 +11,10 @@ import pytest
 
 from jobwheel import Executor, JobContext
 from jobwheel.executor import BindError, NotStartedError, StorageError
+from jobwheel.executor.log_retention import LogCleaner
+from jobwheel.executor.progress import ProgressSender
+from jobwheel.executor.registration import Registration
+from jobwheel.kernel.service import Service
 from tests.integration.executor.conftest import MakeExecutor
 from tests.support.executor_peer import ExecutorPeer
 from tests.support.recording_admin import RecordingAdmin, wait_until
@@ -260,3 +264,42 @@ async def test_the_application_can_be_mounted_elsewhere(make_executor: MakeExecu
     assert admin.of("registry")[0].body["registryValue"] == "http://127.0.0.1:1/jobs/"
     await executor.stop()
     assert b'"reason":"stopping"' in await call("/jobs/beat", b"")
+
+
+def test_whatever_a_part_raises_the_others_are_stopped(
+    make_executor: MakeExecutor,
+    admin: RecordingAdmin,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    executor = make_executor()
+    executor.register("x", lambda: "reported")
+    peer = started(executor)
+    log_id = peer.run("x")
+
+    async def fails(service: Service) -> None:
+        raise ZeroDivisionError
+
+    for part in (Registration, ProgressSender, LogCleaner):
+        monkeypatch.setattr(part, "on_stop", fails)
+    executor.stop_in_background()
+    assert caplog.text.count("executor.part_not_stopped") == 3
+    assert admin.result_of(log_id)["handleMsg"] == "reported"
+    with pytest.raises(ConnectionRefusedError):
+        peer.post("/beat", {})
+    assert not any((tmp_path / "executor" / "spool").iterdir())
+    monkeypatch.undo()
+    again = make_executor(port=peer.port)
+    started(again)
+
+
+def test_a_stop_with_nothing_left_complains_of_no_runs(
+    make_executor: MakeExecutor, caplog: pytest.LogCaptureFixture
+) -> None:
+    executor = make_executor(stop_deadline_s=0)
+    executor.register("x", lambda: None)
+    started(executor).run("x")
+    wait_until(lambda: ExecutorPeer(executor.port).post("/idleBeat", {"jobId": 7})["code"] == 200)
+    executor.stop_in_background()
+    assert "executor.runs_not_finished" not in caplog.text

@@ -10,6 +10,7 @@ import pytest
 
 from jobwheel.executor.callbacks import MOST_PER_BATCH, CallbackSender
 from jobwheel.executor.dead_letters import DeadLetters
+from jobwheel.executor.disk_threads import Arguments, DiskThreads, Returned
 from jobwheel.executor.errors import AdminRefusedError
 from jobwheel.executor.ledger import RunLedger, RunState
 from jobwheel.executor.spool import Spool
@@ -60,6 +61,15 @@ def refuse_five(admin: str, results: list[Result]) -> Envelope:
     return refuse(admin, results) if any(item.log_id == 5 for item in results) else succeed(admin, results)
 
 
+class NoThread(DiskThreads):
+    """Does at once what it is given: a test has the loop, and what it asks for next is about what was done."""
+
+    async def do(
+        self, function: Callable[Arguments, Returned], *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> Returned:
+        return function(*args, **kwargs)
+
+
 class Bench:
     def __init__(self, folder: Path, admins: tuple[str, ...] = ("a",)) -> None:
         self.clock = FakeClock()
@@ -70,6 +80,7 @@ class Bench:
         letters = DeadLetters(folder / "dead-letters.jsonl", self.clock)
         backoff = Backoff(0.2, 30, 0)
         self.sender = CallbackSender(self.spool, self.ledger, self.admins, admins, letters, self.clock, backoff)
+        self.sender._disk = NoThread("unused", 1)
 
     def put(self, *log_ids: int) -> None:
         for log_id in log_ids:
@@ -106,6 +117,58 @@ async def test_a_batch_is_bounded(tmp_path: Path) -> None:
     async with working(tmp_path) as bench:
         await bench.put_and_settle(*range(MOST_PER_BATCH * 2 + 1))
         assert [len(ids) for _, ids in bench.admins.calls] == [MOST_PER_BATCH, MOST_PER_BATCH, 1]
+
+
+async def test_results_that_come_faster_than_they_are_sent_come_together(tmp_path: Path) -> None:
+    async with working(tmp_path) as bench:
+
+        def busy(admin: str, results: list[Result]) -> Envelope:
+            # Another one is there by the time of the answer.
+            bench.put(100 + len(bench.admins.calls))
+            return succeed(admin, results)
+
+        bench.admins.answer = busy
+        await bench.put_and_settle(1)
+        assert bench.admins.calls == [("a", [1])]
+        await bench.put_and_settle(2, 3)
+        assert len(bench.admins.calls) == 1
+        bench.admins.answer = succeed
+        await bench.clock.advance(0.025)
+        assert bench.admins.calls[1:] == [("a", [101, 2, 3])]
+        # A single one that comes while nothing is under way does not wait.
+        await bench.put_and_settle(4)
+        assert bench.admins.calls[2:] == [("a", [4])]
+
+
+async def test_the_stop_does_not_wait_for_more_to_come_together(tmp_path: Path) -> None:
+    async with working(tmp_path) as bench:
+
+        def busy(admin: str, results: list[Result]) -> Envelope:
+            bench.put(2)
+            return succeed(admin, results)
+
+        bench.admins.answer = busy
+        await bench.put_and_settle(1)
+        assert bench.admins.calls == [("a", [1])]
+        bench.admins.answer = succeed
+        await bench.sender.flush(5)
+        assert bench.admins.calls == [("a", [1]), ("a", [2])]
+        assert not bench.spool.pending
+
+
+async def test_what_was_delivered_last_is_put_away_at_a_stop_that_has_no_time(tmp_path: Path) -> None:
+    async with working(tmp_path) as bench:
+
+        def busy(admin: str, results: list[Result]) -> Envelope:
+            bench.put(2)
+            return succeed(admin, results)
+
+        bench.admins.answer = busy
+        await bench.put_and_settle(1)
+        bench.admins.answer = away
+        await bench.sender.flush(0)
+        # Only what nobody has is left for the next start.
+        assert bench.spool.pending == 1
 
 
 @pytest.mark.parametrize("answer", [away, slow, proxy])
@@ -378,6 +441,38 @@ async def test_what_a_neighbour_left_is_sent_by_a_process_that_is_never_idle(tmp
             await bench.put_and_settle(number)
             await bench.clock.advance(10)
         await eventually(lambda: bench.spool.pending == 0 and [100] in [ids for _, ids in bench.admins.calls])
+
+
+class SlowThread(NoThread):
+    """What was done is known only when the test says so, and then after some turns of the loop."""
+
+    def __init__(self) -> None:
+        super().__init__("unused", 1)
+        self.known = asyncio.Event()
+
+    async def do(
+        self, function: Callable[Arguments, Returned], *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> Returned:
+        returned = function(*args, **kwargs)
+        await self.known.wait()
+        await settle(10)
+        return returned
+
+
+async def test_flush_is_not_over_when_a_look_before_it_found_nothing(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    disk = bench.sender._disk = SlowThread()
+    await bench.sender.start()
+    await settle()
+    bench.put(1)
+    flushing = asyncio.create_task(bench.sender.flush(5))
+    await settle()
+    disk.known.set()
+    await flushing
+    assert bench.admins.calls == [("a", [1])]
+    assert bench.spool.pending == 0
+    await bench.sender.stop()
+    bench.spool.close()
 
 
 async def test_flush_sends_what_there_is(tmp_path: Path) -> None:

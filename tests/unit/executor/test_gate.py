@@ -1,4 +1,5 @@
 import contextlib
+import os
 import threading
 from pathlib import Path
 
@@ -41,13 +42,17 @@ class Pool(WorkerPool):
     def __init__(self) -> None:
         super().__init__(lambda run, loop: None, SystemClock(), 10, 1.0)
         self.taken: list[AcceptedRun] = []
+        self.taken_at_wake: list[int] = []
         self.out_of_threads = False
 
-    def submit(self, run: AcceptedRun) -> None:
+    def submit(self, run: AcceptedRun, *, wake: bool = True) -> None:
         if self.out_of_threads:
             raise RuntimeError("can't start new thread")
         run.run_log.close()
         self.taken.append(run)
+
+    def wake(self) -> None:
+        self.taken_at_wake.append(len(self.taken))
 
 
 def new_gate(folder: RunLogFolder, pool: Pool, control: RunControl | None = None) -> RunGate:
@@ -82,6 +87,44 @@ def test_a_run_that_gets_no_thread_is_refused_and_leaves_no_trace(tmp_path: Path
     assert folder.find(1, 1000) is None
     pool.out_of_threads = False
     assert gate.submit(REQUEST) is None
+
+
+def test_a_refused_run_leaves_the_log_alone_that_was_there_before(tmp_path: Path) -> None:
+    pool = Pool()
+    folder = RunLogFolder(tmp_path, SystemClock())
+    gate = new_gate(folder, pool)
+    assert gate.submit(REQUEST) is None
+    path = Path(folder.path(1, 1000))
+    path.write_text("what the run wrote")
+    # Known no more, and sent anew: as after ten minutes.
+    pool.out_of_threads = True
+    assert new_gate(folder, pool).submit(REQUEST) is not None
+    assert path.read_text() == "what the run wrote"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"executor_handler": "unknown"}, "not registered"),
+        ({"glue_type": "GLUE_SHELL", "glue_source": "echo"}, "scripts are off"),
+        ({"executor_block_strategy": "COVER_EARLY"}, "failed here: ZeroDivisionError"),
+    ],
+)
+async def test_a_refused_run_leaves_no_file_and_may_be_sent_again(
+    tmp_path: Path, change: dict[str, str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Control(RunControl):
+        def cover(self, job_id: int) -> int:
+            raise ZeroDivisionError
+
+    pool = Pool()
+    gate = new_gate(RunLogFolder(tmp_path, SystemClock()), pool, Control(pool, JobRunner(lambda result: None)))
+    (refusal,) = await gate.submit_all([msgspec.structs.replace(REQUEST, **change)])
+    assert refusal is not None
+    assert words in refusal.message
+    assert not [name for _, _, names in os.walk(tmp_path) for name in names]
+    assert gate.submit(REQUEST) is None
+    gate.close()
 
 
 def requests_of(*log_ids: int) -> list[TriggerRequest]:
@@ -160,19 +203,27 @@ def test_a_closed_gate_knows_what_it_took(tmp_path: Path) -> None:
 async def test_a_draining_executor_refuses_new_runs_until_it_drains_no_more(tmp_path: Path) -> None:
     gate = new_gate(RunLogFolder(tmp_path, SystemClock()), Pool())
     assert gate.submit(REQUEST) is None
-    changes = [gate.draining, gate.drain(draining=True), gate.drain(draining=True), gate.draining]
+    changes = [gate.draining, gate.drain("a", draining=True), gate.drain("a", draining=True), gate.draining]
     assert changes == [False, True, False, True]
     first, second, third = await gate.submit_all(requests_of(1, 2, 3))
     assert reasons([first, second, third]) == [Reason.REPEATED, Reason.STOPPING, Reason.STOPPING]
     assert second is not None
     assert "drained" in second.message
-    changes = [gate.drain(draining=False), gate.draining]
+    changes = [gate.drain("a", draining=False), gate.draining]
     assert changes == [True, False]
     assert gate.submit(requests_of(2)[0]) is None
     gate.close()
-    gate.drain(draining=False)
+    gate.drain("a", draining=False)
     assert gate.draining
     assert reasons([gate.submit(requests_of(3)[0])]) == [Reason.STOPPING]
+
+
+def test_each_admin_has_a_wish_of_its_own(tmp_path: Path) -> None:
+    gate = new_gate(RunLogFolder(tmp_path, SystemClock()), Pool())
+    gate.drain("a", draining=True)
+    assert [gate.drain("b", draining=False), gate.draining] == [False, True]
+    assert [gate.drain("b", draining=True), gate.drain("a", draining=False), gate.draining] == [False, False, True]
+    assert [gate.drain("b", draining=False), gate.draining] == [True, False]
 
 
 def test_a_covering_run_that_cannot_be_logged_covers_nothing(tmp_path: Path) -> None:
@@ -193,3 +244,25 @@ def test_a_covering_run_that_cannot_be_logged_covers_nothing(tmp_path: Path) -> 
     assert refusal is not None
     assert "No space left" in refusal.message
     assert covered == []
+
+
+async def test_workers_are_woken_for_many_runs_of_a_batch_at_once_and_for_its_last(tmp_path: Path) -> None:
+    pool = Pool()
+    gate = new_gate(RunLogFolder(tmp_path, SystemClock()), pool)
+    requests = [msgspec.structs.replace(REQUEST, log_id=log_id, job_id=log_id) for log_id in range(1, 121)]
+    assert await gate.submit_all(requests) == [None] * 120
+    assert pool.taken_at_wake == [50, 100, 120]
+
+
+async def test_workers_are_woken_for_the_runs_before_one_that_breaks_the_batch_off(tmp_path: Path) -> None:
+    class Broken(Pool):
+        def submit(self, run: AcceptedRun, *, wake: bool = True) -> None:
+            if self.taken:
+                raise KeyboardInterrupt
+            super().submit(run, wake=wake)
+
+    pool = Broken()
+    gate = new_gate(RunLogFolder(tmp_path, SystemClock()), pool)
+    with pytest.raises(KeyboardInterrupt):
+        gate._submit_each([REQUEST, msgspec.structs.replace(REQUEST, log_id=2)])
+    assert pool.taken_at_wake == [1]

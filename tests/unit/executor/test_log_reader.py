@@ -1,11 +1,8 @@
-import os
 import tracemalloc
 from pathlib import Path
 
 import pytest
 
-from jobwheel.executor import log_index
-from jobwheel.executor.log_index import LineIndex
 from jobwheel.executor.log_reader import MOST_BYTES, MOST_LINES, RunLogReader, missing_page
 from jobwheel.wire.codec import encode
 
@@ -120,21 +117,6 @@ def test_only_line_feeds_end_lines(path: Path) -> None:
     assert read(path)[:3] == (1, 1, "a\rb\x0cc\x85d\u2028e\n")
 
 
-@pytest.fixture
-def bytes_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How much each read of a file gave."""
-    sizes: list[int] = []
-    pread = os.pread
-
-    def counting(descriptor: int, length: int, offset: int) -> bytes:
-        data = pread(descriptor, length, offset)
-        sizes.append(len(data))
-        return data
-
-    monkeypatch.setattr(os, "pread", counting)
-    return sizes
-
-
 def big_file(path: Path, lines: int, line_bytes: int) -> None:
     """Lines that are all zeros but for their break: most of it is a hole, which takes no room on the disk."""
     with path.open("wb") as file:
@@ -176,23 +158,6 @@ def test_a_line_that_grows_and_grows_is_not_scanned_each_time(path: Path, bytes_
         bytes_read.clear()
         assert read(path, over=False, reader=reader) == (1, 0, "", False)
     assert sum(bytes_read) <= 3 * MOST_BYTES
-
-
-def test_marks_are_bounded_and_right(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_index, "CHUNK_BYTES", 64)
-    path.write_bytes(b"".join(b"%d\n" % number for number in range(1, 100_001)))
-    index = LineIndex(0)
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        assert index.seek(descriptor, 100_001) == path.stat().st_size
-        assert index.seek(descriptor, 100_002) is None
-        assert 500 < index.marks <= log_index.MOST_MARKS
-        for line in range(1, 100_001, 777):
-            offset = index.seek(descriptor, line)
-            assert offset is not None
-            assert os.pread(descriptor, 6, offset).split(b"\n")[0] == b"%d" % line
-    finally:
-        os.close(descriptor)
 
 
 def test_a_file_that_was_cut_is_read_anew(path: Path) -> None:

@@ -100,6 +100,37 @@ def test_what_open_runs_take_is_made_up_for_by_others(logs: Logs) -> None:
     assert logs.left == [0, 3]
 
 
+def index_of(path: Path, size: int) -> Path:
+    """The index of a log, read by somebody a moment ago."""
+    index = path.with_name(f"{path.name}.index")
+    index.write_bytes(b"x" * size)
+    os.utime(index, (NOW_MS / 1000, NOW_MS / 1000))
+    return index
+
+
+@pytest.mark.parametrize(("days", "most_bytes"), [(30, 0), (0, 199)])
+def test_an_index_counts_and_goes_with_its_log(logs: Logs, days: int, most_bytes: int) -> None:
+    old = logs.put(1, 50, size=60)
+    index = index_of(old, size=50)
+    young = index_of(logs.put(2, 1, size=60), size=30)
+    swept = logs.sweep(days, most_bytes)
+    assert (swept.files, swept.bytes, swept.left_bytes) == (1, 110, 90 if most_bytes else 0)
+    assert logs.left == [2]
+    assert young.exists()
+    assert not index.exists()
+    assert not old.parent.exists()
+
+
+def test_an_index_whose_log_is_gone_goes_when_its_time_comes(logs: Logs) -> None:
+    path = logs.put(1, 50)
+    index = index_of(path, size=50)
+    path.unlink()
+    assert logs.sweep(days=30).files == 0
+    os.utime(index, (0, 0))
+    assert logs.sweep(days=30).bytes == 50
+    assert not path.parent.exists()
+
+
 def test_what_is_not_a_runs_log_is_left_alone(logs: Logs, tmp_path: Path) -> None:
     day = logs.put(1, 50).parent
     elsewhere = tmp_path / "elsewhere"
@@ -107,7 +138,13 @@ def test_what_is_not_a_runs_log_is_left_alone(logs: Logs, tmp_path: Path) -> Non
     (elsewhere / "2.log").write_text("not ours")
     (logs.root / "2020-01-01").symlink_to(elsewhere)
     (day / "3.log").symlink_to(elsewhere / "2.log")
-    others = [day / "notes.txt", logs.root / "spool" / "4.log", logs.root / "2020-13-001" / "5.log"]
+    others = [
+        day / "notes.txt",
+        day / "7.index",
+        day / "7.log.index.old",
+        logs.root / "spool" / "4.log",
+        logs.root / "2020-13-001" / "5.log",
+    ]
     for path in others:
         path.parent.mkdir(exist_ok=True)
         path.write_text("not ours")

@@ -40,13 +40,17 @@ class Bench:
         self.clock = FakeClock()
         self.admins = Admins()
         self.contacts = 0
+        self.silences = 0
+        self.ask_soon = False
         settings = resolve({"app_name": "demo", "admin": list(admins)}, {})
         self.registration = Registration(
             self.admins, settings, "http://me/", lambda: FEATURES, self.clock, self._on_contact
         )
 
-    def _on_contact(self, admin: str, answer: Envelope) -> None:
-        self.contacts += 1
+    def _on_contact(self, admin: str, answer: Envelope | None) -> bool:
+        self.contacts += answer is not None
+        self.silences += answer is None
+        return self.ask_soon
 
 
 @asynccontextmanager
@@ -84,6 +88,27 @@ async def test_after_a_failure_it_is_tried_sooner_and_never_later_than_a_beat() 
         bench.admins.answer = None
         await bench.clock.advance(30)
         assert bench.registration.registered == ["http://a"]
+
+
+async def test_an_admin_that_drains_it_is_asked_each_second() -> None:
+    # It refuses runs as long as it does not know that it is drained no more.
+    async with working() as bench:
+        bench.ask_soon = True
+        await bench.clock.advance(30)
+        for beats in range(3, 6):
+            await bench.clock.advance(1)
+            assert len(bench.admins.calls) == beats
+        bench.ask_soon = False
+        await bench.clock.advance(1)
+        await bench.clock.advance(29.9)
+        assert len(bench.admins.calls) == 6
+
+
+async def test_it_is_told_that_an_admin_does_not_answer() -> None:
+    async with working() as bench:
+        bench.admins.answer = UnreachableError("http://a", "refused")
+        await bench.clock.advance(30)
+        assert (bench.contacts, bench.silences) == (1, 1)
 
 
 async def test_an_admin_that_does_not_answer_delays_no_other() -> None:

@@ -1,5 +1,6 @@
 """The folder of scripts, as several processes share it: locks are per opened file, so one process can play two."""
 
+import errno
 import os
 from pathlib import Path
 
@@ -47,10 +48,37 @@ def test_a_version_that_another_process_runs_stays(folder: Path) -> None:
 def test_a_held_file_is_not_written_into(folder: Path) -> None:
     other = ScriptVersion(OLD.job_id, OLD.updated_ms, OLD.suffix, "echo another installation's")
     files = opened(folder)
-    with files.held(OLD) as path, path.open() as running:
-        with files.held(other):
-            assert path.read_text() == other.source
-        assert running.read() == "echo old"
+    with files.held(OLD) as path, files.held(other) as second, files.held(other) as third:
+        # Also for an interpreter that is started, and has not opened its file yet.
+        assert path.read_text() == "echo old"
+        assert second == third
+        assert second.read_text() == other.source
+    with files.held(NEW):
+        pass
+    assert [file.name for file in folder.iterdir()] == [NEW.file_name]
+
+
+def test_a_script_that_has_written_into_its_file_does_not_change_the_next_run(folder: Path) -> None:
+    files = opened(folder)
+    with files.held(OLD) as path:
+        path.write_text("echo spoilt")
+    with files.held(OLD) as path:
+        assert path.read_text() == "echo old"
+        path.write_text("echo spoilt too")
+    with files.held(OLD) as path:
+        assert path.read_text() == "echo old"
+    opened(folder)
+    assert list(folder.iterdir()) == []
+
+
+def test_without_hard_links_scripts_are_written_as_well(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_links(source: Path, target: Path) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", no_links)
+    with opened(folder).held(OLD) as path:
+        assert path.read_text() == "echo old"
+    assert [file.name for file in folder.iterdir()] == [OLD.file_name]
 
 
 def test_a_source_that_is_no_text_is_not_written(folder: Path) -> None:

@@ -207,5 +207,30 @@ def test_tokens_from_two_places_are_an_error(tmp_path: Path) -> None:
     path = tmp_path / "tokens"
     path.write_text("first-Qx7-made-up")
     with pytest.raises(SettingError, match="left out when access_token is set") as caught:
-        resolve({"access_token_file": path}, {"JOBWHEEL_EXECUTOR_ACCESS_TOKEN": "other-Zw2-made-up"})
+        resolve({"access_token_file": path, "access_token": "other-Zw2-made-up"}, {})
     assert "made-up" not in str(caught.value)
+
+
+def test_tokens_of_an_argument_go_before_those_of_the_environment(tmp_path: Path) -> None:
+    path = tmp_path / "tokens"
+    path.write_text("of-the-file-Qx7-made-up")
+    argument = "of-the-argument-Zw2-made-up"
+
+    def tokens(arguments: dict[str, object], environ: dict[str, str]) -> list[str]:
+        return [token.reveal() for token in resolve(arguments, environ).access_tokens]
+
+    assert tokens({"access_token": argument}, {"JOBWHEEL_EXECUTOR_ACCESS_TOKEN_FILE": str(path)}) == [argument]
+    assert tokens({"access_token_file": path}, {"JOBWHEEL_EXECUTOR_ACCESS_TOKEN": argument}) == [path.read_text()]
+    # A file that is not asked need not be there.
+    assert tokens({"access_token": argument}, {"JOBWHEEL_EXECUTOR_ACCESS_TOKEN_FILE": "/not/there"}) == [argument]
+
+
+@pytest.mark.parametrize("value", [[5], b"Zw2-made-up", {"a": 1}, ["a", None]])
+def test_a_token_that_is_no_text_is_refused_as_such(value: object) -> None:
+    with pytest.raises(SettingError, match=r"access_token is '\*\*\*', but must be a text or a list of texts"):
+        resolve({"access_token": value}, {})
+
+
+def test_a_process_that_does_not_end_is_dead_within_two_seconds_of_its_time_out() -> None:
+    # Force comes after four fifths of the grace time, whatever the handler does.
+    assert resolve({}, {}).grace_s <= 2.0

@@ -1,5 +1,7 @@
+import errno
 import fcntl
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -238,6 +240,79 @@ def test_a_result_after_the_close_is_adopted_whole_or_later(tmp_path: Path, monk
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("whole", [False, True])
+def test_of_a_process_that_dies_amid_a_result_after_the_close_nothing_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, *, whole: bool
+) -> None:
+    spool = opened(tmp_path)
+    spool.close()
+    append = SegmentFile.append
+
+    def dying(segment: SegmentFile, item: Result) -> None:
+        if whole:
+            append(segment, item)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(SegmentFile, "append", dying)
+    with pytest.raises(KeyboardInterrupt):
+        spool.put(result(7))
+    monkeypatch.undo()
+    other = opened(tmp_path, "other")
+    assert take_all(other) == ([7] if whole else [])
+    other.adopt()
+    other.close()
+    assert list(tmp_path.iterdir()) == []
+    assert "spool.cannot_remove" not in caplog.text
+
+
+def test_a_folder_that_cannot_be_removed_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    left = tmp_path / "gone" / "00000001.draft"
+    left.parent.mkdir(parents=True)
+    left.write_text("not a spool's")
+    spool = opened(tmp_path)
+    for _ in range(3):
+        assert spool.adopt() == 0
+    assert caplog.text.count("spool.cannot_remove") == 1
+    assert left.exists()
+    spool.close()
+
+
+def test_what_an_admin_took_while_the_spool_was_closed_waits_for_the_next_process(tmp_path: Path) -> None:
+    spool, before = opened(tmp_path), open_files()
+    spool.put(result(1))
+    batch = spool.read(50, BIG)
+    assert batch is not None
+    spool.close()
+    spool.done(batch)
+    spool.move_to_end(batch)
+    assert open_files() < before
+    second = opened(tmp_path, "two")
+    assert take_all(second) == [1]
+    second.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_how_many_wait_is_known_while_the_disk_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spool = opened(tmp_path)
+    spool.put(result(1))
+    hangs, released, append = threading.Event(), threading.Event(), SegmentFile.append
+
+    def hanging(segment: SegmentFile, item: Result) -> None:
+        hangs.set()
+        assert released.wait(8)
+        append(segment, item)
+
+    monkeypatch.setattr(SegmentFile, "append", hanging)
+    thread = threading.Thread(target=spool.put, args=(result(2),))
+    thread.start()
+    assert hangs.wait(8)
+    assert spool.pending == 1
+    released.set()
+    thread.join()
+    assert spool.pending == 2
+    spool.close()
+
+
 def test_a_spool_that_is_closed_takes_nothing_over(tmp_path: Path) -> None:
     spool, neighbour = opened(tmp_path), opened(tmp_path, "neighbour")
     neighbour.put(result(7))
@@ -337,4 +412,50 @@ def test_it_tells_whose_results_it_holds_in_memory(tmp_path: Path) -> None:
     assert spool.holding([6, 7]) == {7}
     assert take_all(spool) == [7]
     (tmp_path / "spool" / "one" / "00000001.spool").rmdir()
+    spool.close()
+
+
+def left_by(root: Path, *numbers: int) -> list[Path]:
+    """Files of a process that is gone, one for each result."""
+    former = opened(root, "former", segment_bytes=1)
+    for number in numbers:
+        former.put(result(number))
+    crash(former)
+    return sorted(root.glob("former/*.spool"))
+
+
+def test_a_file_that_somebody_removed_holds_up_no_others(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    first, _ = left_by(tmp_path, 1, 2)
+    spool = opened(tmp_path)
+    spool.put(result(3))
+    first.unlink()
+    assert take_all(spool) == [2, 3]
+    assert spool.pending == 0
+    assert caplog.text.count("spool.results_lost") == 1
+    assert str(first) in caplog.text
+    spool.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_cannot_be_read_now_holds_up_no_others_and_is_read_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, _ = left_by(tmp_path, 1, 2)
+    spool = opened(tmp_path)
+    opens = os.open
+
+    def fails(path: Any, *rest: Any) -> int:
+        if path == first:
+            raise OSError(errno.EIO, "broken", str(path))
+        return opens(path, *rest)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", fails)
+        batch = spool.read(10, BIG)
+        assert batch is not None
+        assert [each.log_id for each in batch.results] == [2]
+        spool.done(batch)
+        with pytest.raises(OSError, match="broken"):
+            spool.read(10, BIG)
+    assert take_all(spool) == [1]
     spool.close()

@@ -1,6 +1,7 @@
 import asyncio
 import errno
 import fcntl
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -66,6 +67,39 @@ async def test_the_turn_comes_when_the_process_that_has_it_ends(
     turn.release()
 
 
+async def test_a_disk_that_refuses_for_a_while_ends_no_stand_by(
+    tmp_path: Path, holder: "subprocess.Popen[str]", monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = FakeClock()
+    turn = turn_of(tmp_path, clock)
+    waiting = asyncio.create_task(turn.wait(asyncio.Event()))
+    await settle()
+    holder.kill()
+    holder.wait()
+
+    def full(*_: object) -> int:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", full)
+        await clock.advance(5)
+        assert not waiting.done()
+    assert caplog.text.count("executor.cannot_take_turn") == 1
+    await clock.advance(1)
+    assert await waiting
+    turn.release()
+
+
+def test_a_full_disk_keeps_nobody_from_the_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "pwrite", full)
+    turn = turn_of(tmp_path)
+    assert turn.take()
+    turn.release()
+
+
 async def test_a_stop_ends_the_wait(tmp_path: Path, holder: "subprocess.Popen[str]") -> None:
     stop = asyncio.Event()
     waiting = asyncio.create_task(turn_of(tmp_path).wait(stop))
@@ -79,6 +113,34 @@ def test_another_port_or_none_is_another_turn(tmp_path: Path, holder: "subproces
         turn = turn_of(tmp_path, port=port)
         assert turn.take()
         turn.release()
+
+
+def test_executors_of_one_process_share_the_turn_until_the_last_of_them_stops(tmp_path: Path) -> None:
+    first, second = turn_of(tmp_path, embedded_server=False), turn_of(tmp_path, embedded_server=False)
+    assert first.take()
+    assert second.take()
+    first.release()
+    assert asked_by_another_process(tmp_path) == "False\n"
+    assert first.take()
+    second.release()
+    assert asked_by_another_process(tmp_path) == "False\n"
+    first.release()
+    assert asked_by_another_process(tmp_path) == "True\n"
+
+
+def asked_by_another_process(folder: Path) -> str:
+    command = [sys.executable, "-c", HOLD, str(folder)]
+    return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True).stdout
+
+
+def test_a_child_that_was_forked_has_not_its_parents_turn(tmp_path: Path) -> None:
+    turn = turn_of(tmp_path)
+    assert turn.take()
+    child = os.fork()
+    if child == 0:
+        os._exit(int(turn_of(tmp_path).take()))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    turn.release()
 
 
 async def test_a_mounted_executor_that_stands_by_is_warned_of(

@@ -73,6 +73,19 @@ def test_runs_of_a_job_go_one_by_one_in_order(make_pool: MakePool, make_run: Mak
     assert gate.began == [0, 1, 2, 3, 4]
 
 
+def test_a_worker_that_is_woken_later_takes_all_that_has_come(make_pool: MakePool, make_run: MakeRun) -> None:
+    gate = Gate()
+    gate.go.release(3)
+    pool = make_pool(gate)
+    pool.submit(make_run(7, 1))
+    wait_until(lambda: pool._workers[7].waits)
+    pool.submit(make_run(7, 2), wake=False)
+    pool.submit(make_run(7, 3), wake=False)
+    assert (gate.began, pool._workers[7].waits) == ([1], True)
+    pool.wake()
+    wait_until(lambda: gate.began == [1, 2, 3])
+
+
 def test_runs_of_different_jobs_go_side_by_side(make_pool: MakePool, make_run: MakeRun) -> None:
     gate = Gate()
     pool = make_pool(gate)
