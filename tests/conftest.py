@@ -1,11 +1,13 @@
 """Database servers for the tests that ask for them; see `tests/support/servers.py`."""
 
 import signal
+from collections.abc import Iterator
 
 import pytest
 
 from tests.support.run_servers import Servers
 from tests.support.servers import SERVER_KINDS
+from tests.support.sqlite_file import write_unsynced
 
 _SERVERS = pytest.StashKey[Servers]()
 
@@ -31,6 +33,13 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     config.stash[_SERVERS].stop()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _unsynced() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        write_unsynced(patch)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from jobwheel import Executor, JobContext
-from jobwheel.admin.engine.executor_client import AnswerKind, ExecutorClient
+from jobwheel.admin.engine.executor_answers import AnswerKind
+from jobwheel.admin.engine.executor_client import ExecutorClient
 from jobwheel.kernel.clock import SystemClock
 from jobwheel.kernel.secret import Secret
 from jobwheel.wire.client import WireClient

@@ -13,10 +13,10 @@ from sqlalchemy import Connection, event, inspect, text
 from jobwheel.admin.store import schema
 from jobwheel.admin.store.database import Database, open_database
 from jobwheel.admin.store.errors import SchemaVersionError
-from jobwheel.admin.store.tables import VERSION_TABLE, metadata
+from jobwheel.admin.store.tables import VERSION_TABLE, job_info, metadata
 from jobwheel.kernel.clock import SystemClock
 from tests.support.run_servers import Servers
-from tests.support.store import KINDS, sqlite_url
+from tests.support.store import JOB_COLUMNS, KINDS, sqlite_url
 
 WHOLE = {*metadata.tables, VERSION_TABLE}
 _KILLED = """
@@ -53,21 +53,23 @@ async def open_started(url: str) -> Database:
     return opened
 
 
-def broken_at(most: int, end: Callable[[], object]) -> Callable[[Connection], None]:
-    """The first upgrade, ended in its own way before its change number `most` + 1."""
+def broken_at(
+    most: int, end: Callable[[], object], upgrade: Callable[[Connection, str], None] = schema.prepare
+) -> Callable[[Connection], None]:
+    """An upgrade, the first unless another is given, ended in its own way before its change number `most` + 1."""
 
     def work(connection: Connection) -> None:
         changes: list[str] = []
 
         def count(_: object, __: object, statement: str, *___: Any) -> None:
-            if statement.lstrip().startswith(("CREATE", "INSERT", "DROP")):
+            if statement.lstrip().startswith(("CREATE", "INSERT", "DROP", "ALTER")):
                 changes.append(statement)
                 if len(changes) > most:
                     end()
 
         event.listen(connection, "before_cursor_execute", count)
         try:
-            schema.prepare(connection, "here")
+            upgrade(connection, "here")
         finally:
             event.remove(connection, "before_cursor_execute", count)
 
@@ -89,6 +91,19 @@ async def test_the_next_start_makes_what_a_broken_off_one_began(database: Databa
     await database.write_patiently(schema.prepare, "here")
     assert await database.read(tables) == WHOLE
     assert await database.read(schema.current_version) == schema.newest_version()
+
+
+@pytest.mark.parametrize("most", [0, 1, 3, *range(5, 18, 2)])
+async def test_a_later_step_that_is_broken_off_is_brought_to_its_end_with_the_data(
+    database: Database, most: int
+) -> None:
+    await database.write_patiently(schema.upgrade, "here", "0001")
+    await database.write(lambda c: c.execute(job_info.insert().values(**JOB_COLUMNS)))
+    with pytest.raises(LookupError):
+        await database.write_patiently(broken_at(most, fail, schema.upgrade))
+    await database.write_patiently(schema.upgrade, "here")
+    assert await database.read(schema.current_version) == schema.newest_version()
+    assert len(await database.read(lambda c: c.execute(job_info.select()).all())) == 1
 
 
 @pytest.mark.parametrize("most", [2, 20])

@@ -11,13 +11,22 @@ from sqlalchemy import Connection, Engine, select
 
 from jobwheel.admin.domain.ids import NodeId, RunId
 from jobwheel.admin.domain.run import LEAVES, Outcome, Phase, outcome_of_result
-from jobwheel.admin.domain.writes import Accepted, RunWrite, Settlement, TakeBack, Unconfirmed, Unsent
-from jobwheel.admin.store import nodes, run_log, runs, schema
-from jobwheel.admin.store.run_log import CheckLater
+from jobwheel.admin.domain.writes import (
+    Accepted,
+    Cancelled,
+    RunWrite,
+    Settlement,
+    TakeBack,
+    Unanswered,
+    Unconfirmed,
+    Unsent,
+)
+from jobwheel.admin.store import checks, kills, nodes, run_log, runs, schema
+from jobwheel.admin.store.checks import CheckLater
 from jobwheel.admin.store.sqlite_connections import open_engine
 from jobwheel.admin.store.tables import job_log
 from jobwheel.admin.store.zone import InstallationZone
-from tests.support.store import NOW_MS, ZONE, new_run, take_off
+from tests.support.store import FIRST_LOOKS, NOW_MS, ZONE, new_run, take_off
 
 ME, HEIR = NodeId(1), NodeId(2)
 _NODES = st.sampled_from([ME, HEIR])
@@ -55,6 +64,11 @@ class Looks:
 
 
 @dataclass(frozen=True, slots=True)
+class AsksKill:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
 class Writes:
     """A batch of the run log's writer: what kinds of writes, in the order in which they were put in."""
 
@@ -62,7 +76,8 @@ class Writes:
     kinds: list[tuple[str, int]]
 
 
-_WRITES = st.tuples(st.sampled_from(["accepted", "unconfirmed", "rejected", "lost", "result"]), _CODES)
+_KINDS = ["accepted", "unconfirmed", "rejected", "lost", "unanswered", "cancelled", "result"]
+_WRITES = st.tuples(st.sampled_from(_KINDS), _CODES)
 _STEPS = st.one_of(
     st.builds(TakesOff, _NODES),
     st.builds(Redirects, _NODES),
@@ -70,6 +85,7 @@ _STEPS = st.one_of(
     st.builds(Releases, _NODES),
     st.builds(TakesBack, _NODES),
     st.builds(Looks),
+    st.builds(AsksKill),
     st.builds(Writes, _NODES, st.lists(_WRITES, min_size=1, max_size=3)),
 )
 
@@ -90,11 +106,15 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 
 def _write(run_id: RunId, kind: str, code: int) -> RunWrite:
     if kind == "accepted":
-        return Accepted(run_id, NOW_MS, None, "accepted\n")
+        return Accepted(run_id, NOW_MS, None, "accepted\n", NOW_MS, NOW_MS + 120_000)
     if kind == "unconfirmed":
         return Unconfirmed(run_id, NOW_MS, NOW_MS + 10_000, "unconfirmed\n")
     if kind == "result":
         return Settlement(run_id, NOW_MS, code, outcome_of_result(code), f"result {code}")
+    if kind == "unanswered":
+        return Unanswered(run_id, NOW_MS, "nobody is there")
+    if kind == "cancelled":
+        return Cancelled(run_id, NOW_MS, "killed before it was sent")
     outcome = Outcome.LOST if kind == "lost" else Outcome.FAILED
     return Unsent(run_id, NOW_MS, 500, outcome, f"{kind}\n")
 
@@ -107,14 +127,17 @@ def _do(connection: Connection, run_id: RunId, step: object) -> None:
         case Redirects(node):
             run_log.redirect(connection, node, [(take_off(run_id, None, "http://b/"), "http://10.0.0.7:9999/")])
         case Adopts(node):
-            nodes.adopt_all(connection, node, NOW_MS, 60_000)
+            nodes.adopt_all(connection, node, NOW_MS, FIRST_LOOKS)
         case Releases(node):
             runs.release_pending(connection, node)
         case TakesBack(node):
             run_log.take_back(connection, [TakeBack(run_id, node, NOW_MS)])
         case Looks():
-            due = run_log.due_unconfirmed(connection, NOW_MS + 10**9, 10)
-            run_log.check_later(connection, [CheckLater(run.id, run.check_ms, run.check_ms + 1) for run in due])
+            due = checks.due_checks(connection, NOW_MS + 10**9, 10)
+            checks.check_later(connection, [CheckLater(run.id, run.check_ms, run.check_ms + 1) for run in due])
+        case AsksKill():
+            if _state(connection, run_id)["phase"] is not None:
+                kills.ask_kill(connection, [run_id], NOW_MS, "kill\n")
         case Writes(node, kinds):
             run_log.apply(connection, zone, node, [_write(run_id, kind, code) for kind, code in kinds])
 
@@ -129,14 +152,22 @@ def _check_state(row: dict[str, Any]) -> None:
     assert (phase is None) == (outcome is not None)
     if phase is not None:
         assert codes == (0, 0)
+    elif row["handle_msg"] in ("nobody is there", "killed before it was sent"):
+        assert codes == ((200, 500) if row["handle_msg"] == "nobody is there" else (0, 500))
+        assert outcome == (Outcome.LOST if row["kill_ms"] is None else Outcome.KILLED)
+    elif outcome == Outcome.KILLED and codes[0] != 200:
+        assert codes == (0, 500)
+        assert row["kill_ms"] is not None
     elif outcome in (Outcome.LOST, Outcome.FAILED) and row["handle_code"] == 0:
         assert codes == (500, 0)
     else:
         assert codes[0] == 200
-        assert outcome == outcome_of_result(codes[1])
+        killed = row["kill_ms"] is not None and outcome == Outcome.KILLED
+        assert killed or outcome == outcome_of_result(codes[1])
     assert (row["owner"] is None) or phase in (Phase.PENDING, Phase.SENDING)
     assert (row["owner"] is not None) or phase != Phase.SENDING
-    assert (row["check_ms"] is not None) == (phase == Phase.UNCONFIRMED)
+    looked_after = (Phase.UNCONFIRMED, Phase.ACCEPTED, *([] if row["kill_ms"] is None else [Phase.PENDING]))
+    assert (row["check_ms"] is not None) == (phase in looked_after)
 
 
 def _check_arrows(before: dict[str, Any], after: dict[str, Any], writes: int) -> None:
@@ -149,6 +180,8 @@ def _check_arrows(before: dict[str, Any], after: dict[str, Any], writes: int) ->
     for _ in range(writes):
         reachable |= {to for phase in reachable if phase is not None for to in LEAVES[phase]}
     assert after["phase"] in reachable
+    if before["phase"] == Phase.PENDING and before["kill_ms"] is not None:
+        assert after["phase"] in (Phase.PENDING, None)
 
 
 @settings(max_examples=120, deadline=None)

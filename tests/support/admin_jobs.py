@@ -120,10 +120,13 @@ async def add_run(admin: AdminHarness, job_id: int, trigger_type: TriggerType = 
     return pending[0].id
 
 
-async def register(admin: AdminHarness, app_name: str, address: str, instance: str = "i-1") -> Registration:
+async def register(
+    admin: AdminHarness, app_name: str, address: str, instance: str = "i-1", queued: int = 0
+) -> Registration:
     """An executor's beat."""
+    features = Features(instance=instance, queued=queued)
     request = RegistryRequest(
-        registry_group="EXECUTOR", registry_key=app_name, registry_value=address, features=Features(instance=instance)
+        registry_group="EXECUTOR", registry_key=app_name, registry_value=address, features=features
     )
     now_ms = admin.database.now_ms()
     await admin.database.write(beat, admin.zone, request, now_ms)

@@ -16,15 +16,28 @@ class Claims:
     """A claimer whose runs are caught."""
 
     def __init__(self, store: Store, most_runs: int = 1000, claimed_ahead_s: float = 5.0) -> None:
+        self.store = store
         self.flown: list[PendingRun] = []
+        self.all_flown: list[PendingRun] = []
+        self.pieces: list[int] = []
+        # Whether sends are behind, and whether they will be as soon as something was claimed.
+        self.is_behind = self.falls_behind = False
         limits = ClaimLimits(5.0, most_runs, claimed_ahead_s=claimed_ahead_s)
-        self.claimer = Claimer(store.database, store.zone, store.clock, lambda: NODE, self._fly, limits)
+        parts = (store.database, store.zone, store.clock)
+        self.claimer = Claimer(*parts, lambda: NODE, self._fly, limits, self._behind)
 
     def _fly(self, runs: Sequence[PendingRun]) -> None:
         self.flown += runs
+        self.all_flown += runs
+        self.pieces.append(len(runs))
+        self.is_behind = self.is_behind or self.falls_behind
+
+    def _behind(self) -> bool:
+        return self.is_behind
 
     async def planned(self) -> list[int]:
         self.flown.clear()
+        self.pieces.clear()
         assert await self.claimer.run_once() == len(self.flown)
         return [run.planned_ms for run in self.flown]
 

@@ -4,6 +4,8 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
+from tests.support.accepting import all_accepted, all_closed
+
 
 class CuttingProxy:
     """Passes bytes both ways. Once armed, the next client whose bytes hold `word` never gets the answer.
@@ -19,6 +21,7 @@ class CuttingProxy:
         self.swallows = False
         self.cuts = 0
         self._open: set[asyncio.StreamWriter] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
 
     @contextlib.asynccontextmanager
     async def running(self, port: int = 0) -> AsyncIterator[int]:
@@ -28,18 +31,36 @@ class CuttingProxy:
             yield server.sockets[0].getsockname()[1]
         finally:
             server.close()
+            await all_accepted()
+            for task in self._tasks:
+                task.cancel()
             for writer in self._open:
                 writer.transport.abort()
-            await server.wait_closed()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await all_closed(server)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        self._open.add(writer)
+        try:
+            await self._pass_all(reader, writer)
+        except asyncio.CancelledError:
+            # The end of the proxy.
+            writer.transport.abort()
+        finally:
+            self._tasks.discard(task)
+            self._open.discard(writer)
+
+    async def _pass_all(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             to_read, to_write = await asyncio.open_connection("127.0.0.1", self._port)
         except ConnectionError:
             # Nobody is behind it: who asked finds out by the end of the connection.
             writer.close()
             return
-        self._open |= {writer, to_write}
+        self._open.add(to_write)
         cut = asyncio.Event()
         answers = asyncio.create_task(self._pass_on(to_read, writer, cut))
         try:
@@ -61,7 +82,7 @@ class CuttingProxy:
             pass
         finally:
             answers.cancel()
-            self._open -= {writer, to_write}
+            self._open.discard(to_write)
             for each in (writer, to_write):
                 each.close()
             await asyncio.gather(answers, return_exceptions=True)

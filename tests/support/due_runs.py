@@ -2,10 +2,13 @@
 
 from collections.abc import Sequence
 
+from sqlalchemy import func, select
+
 from jobwheel.admin.domain.ids import RunId
 from jobwheel.admin.domain.job import Job
 from jobwheel.admin.domain.run import Run
 from jobwheel.admin.store import runs
+from jobwheel.admin.store.tables import job_log
 from tests.support.live_admin import CLOCK, LiveAdmin, seen
 from tests.support.store import new_run
 
@@ -18,9 +21,14 @@ async def write_due(live: LiveAdmin, job: Job, count: int, parameter: str = "day
     return [each.id for each in written]
 
 
-async def all_done(live: LiveAdmin, job: Job) -> Sequence[Run]:
-    async def look() -> Sequence[Run] | None:
-        found = await live.runs(job)
-        return found if all(run.phase is None for run in found) else None
+async def all_done(live: LiveAdmin, job: Job, within_s: float = 8.0) -> Sequence[Run]:
+    """The job's runs, once all of them are done."""
+    still_open = select(func.count()).where(job_log.c.job_id == job.id, job_log.c.phase.is_not(None))
 
-    return await seen(look)
+    async def look() -> bool:
+        # Counted: the runs themselves may be megabytes, whose reading would be most of the test.
+        count = await live.admin.database.read(lambda c: c.execute(still_open).scalar_one())
+        return not count
+
+    await seen(look, within_s)
+    return await live.runs(job)

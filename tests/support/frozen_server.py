@@ -6,7 +6,11 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+from jobwheel.kernel.clock import SystemClock
 from tests.support.servers import Server
+
+_CLOCK = SystemClock()
+_STOPPED_WITHIN_S = 5.0
 
 
 class FrozenServer:
@@ -23,6 +27,11 @@ class FrozenServer:
         for process_id in self._stopped[1:]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process_id, signal.SIGSTOP)
+        # The signal is on its way until one of the threads has taken it: on a busy machine others answer meanwhile.
+        until_s = _CLOCK.monotonic() + _STOPPED_WITHIN_S
+        while not all(_has_stopped(process_id) for process_id in self._stopped):
+            assert _CLOCK.monotonic() < until_s, "the server does not stop"
+            os.sched_yield()
 
     def thaw(self) -> None:
         while self._stopped:
@@ -38,6 +47,15 @@ def freezable(server: Server) -> Iterator[FrozenServer]:
         yield frozen
     finally:
         frozen.thaw()
+
+
+def _has_stopped(process_id: int) -> bool:
+    """Whether no thread of the process runs any more."""
+    for task in Path(f"/proc/{process_id}/task").glob("*/stat"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            if task.read_text().rpartition(")")[2].split()[0] not in {"T", "Z", "X"}:
+                return False
+    return True
 
 
 def _children(process_id: int) -> list[int]:

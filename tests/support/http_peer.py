@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
+from tests.support.accepting import all_accepted, all_closed
+
 Behaviour = Callable[[asyncio.StreamWriter], Awaitable[None]]
 
 
@@ -38,6 +40,7 @@ class HttpPeer:
     host: str = "127.0.0.1"
     reads_bodies: bool = True
     otherwise: Behaviour | None = None
+    wanted_port: int = 0
     requests: list[PeerRequest] = field(default_factory=list)
     writers: list[asyncio.StreamWriter] = field(default_factory=list)
     got_request: asyncio.Event = field(default_factory=asyncio.Event)
@@ -45,7 +48,7 @@ class HttpPeer:
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._serve, self.host, 0, ssl=self.tls)
+        self._server = await asyncio.start_server(self._serve, self.host, self.wanted_port, ssl=self.tls)
         return self
 
     async def __aexit__(
@@ -53,12 +56,13 @@ class HttpPeer:
     ) -> None:
         assert self._server is not None
         self._server.close()
-        for task in self._tasks:
+        await all_accepted()
+        for task in list(self._tasks):
             task.cancel()
         for writer in self.writers:
             writer.transport.abort()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await asyncio.sleep(0)  # noqa: TID251 - a turn of the loop, in which the aborted transports close
+        await all_closed(self._server)
 
     @property
     def port(self) -> int:

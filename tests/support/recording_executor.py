@@ -13,6 +13,7 @@ from typing import Any, Self
 from jobwheel.kernel.clock import SystemClock
 from jobwheel.wire.batch import BATCH_PATH
 from jobwheel.wire.client import UncertainError, UnreachableError, WireClient
+from tests.support.accepting import all_accepted, all_closed
 
 INSTANCE = "7f0c6a52-0000-4000-8000-000000000001"
 _CLOCK = SystemClock()
@@ -46,7 +47,9 @@ class RecordingExecutor:
     `reports` an accepted run is called back at once as succeeded. `asked` holds all requests, unless `keeps` is off:
     for more than memory has room for. With `batch` it announces and serves `/runBatch`: each run of a batch is asked
     for by itself, and `batches` holds the log ids of each; raw bytes, or None, as the answer to one are the answer to
-    all.
+    all. `features` is what else it announces; `state` is what it says of each run that it is asked about, and then it
+    serves `/runStatus`; with `kills` it serves `/kill`. With `sends_app_name` it names its app name,
+    as one that carries its group's token must.
     """
 
     admin_url: str
@@ -59,12 +62,16 @@ class RecordingExecutor:
     idle: bool = True
     batch: bool = False
     keeps: bool = True
+    features: dict[str, Any] = field(default_factory=dict)
+    state: str | None = None
+    kills: bool = False
     port: int = 0
     asked: list[Asked] = field(default_factory=list)
     batches: list[list[int]] = field(default_factory=list)
     started: dict[int, Asked] = field(default_factory=dict)
     on_start: Callable[[Asked], None] = lambda _: None
     ask: "Answer" = field(default_factory=lambda: say_how_it_is)
+    sends_app_name: bool = False
 
     async def __aenter__(self) -> Self:
         self._client = WireClient(_CLOCK)
@@ -84,12 +91,13 @@ class RecordingExecutor:
     async def disappear(self) -> None:
         """Stop serving, as a process that was killed: connections to it are refused from now on."""
         self._server.close()
-        for task in self._tasks:
+        await all_accepted()
+        for task in list(self._tasks):
             task.cancel()
-        for writer in self._writers:
+        for writer in list(self._writers):
             writer.transport.abort()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await asyncio.sleep(0)  # noqa: TID251 - a turn of the loop, in which the aborted transports close
+        await all_closed(self._server)
 
     @property
     def address(self) -> str:
@@ -102,6 +110,8 @@ class RecordingExecutor:
     async def post(self, name: str, body: object, token: str | None = None) -> dict[str, Any]:
         """Post to the admin's API; its envelope."""
         headers = {"XXL-JOB-ACCESS-TOKEN": self.token if token is None else token}
+        if self.sends_app_name:
+            headers["XXL-JOB-APPNAME"] = self.app_name
         reply = await self._client.post(f"{self.admin_url}/api/{name}", json.dumps(body).encode(), headers, 8.0)
         answer = json.loads(reply.body)
         assert isinstance(answer, dict)
@@ -114,7 +124,7 @@ class RecordingExecutor:
             "registryValue": self.address,
         }
         if self.instance is not None:
-            body["features"] = {"instance": self.instance, "version": "1.0.0", "batch": self.batch}
+            body["features"] = {"instance": self.instance, "version": "1.0.0", "batch": self.batch, **self.features}
         return body
 
     async def register(self) -> None:
@@ -177,6 +187,11 @@ class RecordingExecutor:
             self.asked.append(asked)
         if asked.path in ("/beat", "/idleBeat"):
             return await self.ask(self, asked)
+        if asked.path == "/runStatus" and self.state is not None:
+            states = {str(log_id): self.state for log_id in asked.body["logIds"]}
+            return self.envelope(data=states, content=states)
+        if asked.path == "/kill" and self.kills:
+            return self.envelope(msg="told")
         if asked.path != self.path:
             return {"code": 500, "msg": f"invalid request, uri-mapping({asked.path}) not found."}
         return await self.answer(self, asked)

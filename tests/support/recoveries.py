@@ -8,6 +8,19 @@ async def look_now(live: LiveAdmin, run_id: RunId, silent_ms: int = 0) -> None:
     """Let the recovery look at the run, as if nothing had been heard of it for so long."""
     now_ms = live.admin.database.now_ms()
     columns = {"unheard_ms": now_ms - silent_ms} if silent_ms else {}
+    if silent_ms:
+        may_judge(live)
     await live.change_run(run_id, check_ms=now_ms, **columns)
     # Not only with the next pass, a second later.
-    next(loop for loop in live.admin.engine._loops if loop.name == "recovery").wake()
+    live.admin.engine._recovering.wake()
+
+
+def may_judge(live: LiveAdmin) -> None:
+    """Let the node have been there for an hour: else it takes no silence for an answer."""
+    node = live.admin.engine._context.node
+    node._unbroken_since_s = live.admin.database.clock.boot_time() - 3600
+
+
+def may_not_judge(live: LiveAdmin) -> None:
+    """Let the node have had a break just now."""
+    live.admin.engine._context.node._unbroken_since_s = live.admin.database.clock.boot_time()

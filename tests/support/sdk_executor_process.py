@@ -1,6 +1,7 @@
 """An executor on the SDK as a process of its own: it appends each start to a file.
 
-`python -m tests.support.sdk_executor_process {admins' URLs, comma separated} {token} {port} {file}`.
+`python -m tests.support.sdk_executor_process {admins' URLs, comma separated} {token} {port} {file}`. The job's
+parameter is how many of its first tries fail.
 """
 
 import json
@@ -15,7 +16,7 @@ def main(admins: str, token: str, port: str, path: str) -> None:
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     clock = SystemClock()
     executor = Executor(
-        "orders", admins.split(","), token, port=int(port), log_path=f"{path}.logs", heartbeat_s=1, stop_deadline_s=5
+        "orders", admins.split(","), token, port=int(port), log_path=f"{path}.{port}", heartbeat_s=1, stop_deadline_s=5
     )
 
     @executor.job("settle")
@@ -24,6 +25,8 @@ def main(admins: str, token: str, port: str, path: str) -> None:
         line = {"job": context.job_id, "log": context.log_id, "planned": planned_ms, "at": clock.now()}
         # One write each, so that no line is ever half there.
         os.write(file, json.dumps(line).encode() + b"\n")
+        if context.attempt <= int(context.parameter or "0"):
+            raise RuntimeError(f"try {context.attempt} is to fail")
 
     sys.stdout.write("ready\n")
     sys.stdout.flush()

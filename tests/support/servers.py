@@ -8,13 +8,13 @@ import secrets
 import shutil
 import signal
 import socket
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from tests.support import packages
 from tests.support.http_peer import unused_port
 from tests.support.server_process import ServerProcess, run_as
 
@@ -23,11 +23,10 @@ SERVER_KINDS: Final = ("postgresql", "mariadb")
 EMPTY_DATABASE: Final = "postgres"
 """A database that each new server has, and that nobody uses: PostgreSQL's own; MariaDB gets one of the same name."""
 
-_POLICY: Final = Path("/usr/sbin/policy-rc.d")
 _PACKAGES: Final = {"postgresql": ("postgresql",), "mariadb": ("mariadb-server-core", "mariadb-client-core")}
 
 
-class ServerMissingError(Exception):
+class ServerMissingError(packages.MissingError):
     """The programs of a server are not on this machine."""
 
 
@@ -78,33 +77,10 @@ def install(kind: str) -> None:
     Raises:
         ServerMissingError: they are missing and cannot be installed.
     """
-    if _program(kind) is not None:
-        return
-    packages = _PACKAGES[kind]
-    if os.geteuid() != 0 or shutil.which("apt-get") is None:
-        raise ServerMissingError(f"{kind} is not on this machine: apt-get install {' '.join(packages)}")
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    said = ""
-    with _no_services():
-        for command in (["update", "-qq"], ["install", "--yes", "-qq", "--no-install-recommends", *packages]):
-            done = subprocess.run(["apt-get", *command], env=environment, capture_output=True, text=True, check=False)
-            said = done.stderr[-500:]
-    if _program(kind) is None:
-        raise ServerMissingError(f"{kind} is not on this machine and cannot be installed: {said}")
-
-
-@contextlib.contextmanager
-def _no_services() -> Iterator[None]:
-    """Only programs are wanted: a package that is installed inside starts no service (Debian's own way to say so)."""
-    if _POLICY.exists():
-        yield
-        return
-    _POLICY.write_text("#!/bin/sh\nexit 101\n")
-    _POLICY.chmod(0o755)
     try:
-        yield
-    finally:
-        _POLICY.unlink()
+        packages.install(kind, _PACKAGES[kind], lambda: _program(kind) is not None)
+    except packages.MissingError as error:
+        raise ServerMissingError(str(error)) from error
 
 
 def _program(kind: str) -> Path | None:

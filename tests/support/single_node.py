@@ -28,6 +28,12 @@ Row = tuple[Any, ...]
 async def new_scene(path: Path, *app_names: str) -> Scene:
     """A scene whose database is made, with a group for each app name (`orders` if none is given)."""
     scene = Scene(path / "data", secrets.token_urlsafe(16), unused_port(), unused_port())
+    await make_database(scene, *app_names)
+    return scene
+
+
+async def make_database(scene: Scene, *app_names: str) -> None:
+    """Make the schema of the scene's database, somebody who may sign in, and the groups."""
     wanted = {**scene.settings, "admin_password": PASSWORD}
     admin = await build_admin(load_settings({}, wanted).settings, CLOCK)
     try:
@@ -35,7 +41,6 @@ async def new_scene(path: Path, *app_names: str) -> Scene:
             await admin.services.groups.create({"app_name": app_name, "title": app_name}, actor="test")
     finally:
         await admin.database.stop()
-    return scene
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +152,9 @@ async def judge_runs(scene: Scene, executions: Iterable[tuple[int, int]]) -> Ver
 
     A run that failed, or is lost, and says why needs no execution; one that has not ended does.
     """
-    query = "SELECT id, job_id, planned_ms, outcome IN ('failed', 'lost') AND handle_code = 0 FROM xxl_job_log"
+    query = (
+        "SELECT id, job_id, planned_ms, outcome = 'lost' OR (outcome = 'failed' AND handle_code = 0) FROM xxl_job_log"
+    )
     runs = {run_id: (job_id, planned_ms, excused) for run_id, job_id, planned_ms, excused in await rows(scene, query)}
     unended = {run_id for (run_id,) in await rows(scene, "SELECT id FROM xxl_job_log WHERE phase IS NOT NULL")}
     starts = [Start(runs[run_id][0], run_id, runs[run_id][1], at_ms) for run_id, at_ms in executions]

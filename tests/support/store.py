@@ -1,24 +1,26 @@
 """A store with the schema and nothing else, and rows put into it in the states that tests need."""
 
 import contextlib
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from urllib.parse import quote
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import BigInteger, Table, delete, insert, select, update
 
 from jobwheel.admin.domain.ids import GroupId, JobId, NodeId, RunId
 from jobwheel.admin.domain.run import NewRun, PendingRun, TriggerType
 from jobwheel.admin.domain.writes import Applied, RunWrite, TakeOff
 from jobwheel.admin.store import Connection, nodes, run_log, runs, schema
 from jobwheel.admin.store.database import Database, open_database
-from jobwheel.admin.store.nodes import NodeFacts
+from jobwheel.admin.store.nodes import FirstLooks, NodeFacts
+from jobwheel.admin.store.sqlite_database import sqlite_path
 from jobwheel.admin.store.tables import job_group, job_info, job_log, metadata
 from jobwheel.admin.store.zone import InstallationZone
 from jobwheel.kernel.clock import Clock
 from tests.support.servers import SERVER_KINDS
+from tests.support.sqlite_file import make_sqlite_file
 
 KINDS = ("sqlite", *SERVER_KINDS)
 """The kinds of database that the contract tests run on."""
@@ -27,7 +29,11 @@ ZONE = "Asia/Shanghai"
 NOW_MS = 1_795_746_600_250
 """2026-11-27T02:30:00.250Z, which is 10:30:00 in the installation's zone."""
 
+_HIGH_ID: Final = 2**31 + 1000
+
 ADDRESS = "http://10.0.0.7:9999/"
+FIRST_LOOKS: Final = FirstLooks(60_000, 10_000)
+
 INSTANCE = "7f0c6a52-0000-4000-8000-000000000001"
 
 
@@ -96,25 +102,51 @@ JOB_COLUMNS: Mapping[str, object] = {
 
 
 @contextlib.asynccontextmanager
-async def open_store(kind: str, path: Path, clock: Clock) -> AsyncIterator[Store]:
+async def open_store(kind: str, path: Path, clock: Clock, *, fresh: bool = False) -> AsyncIterator[Store]:
     """An SQLite store in a folder, empty but for its schema."""
     assert kind == "sqlite"
-    async with open_store_at(sqlite_url(path), clock) as store:
+    async with open_store_at(sqlite_url(path), clock, fresh=fresh) as store:
         yield store
 
 
+_PREPARED: Final[set[str]] = set()
+"""Servers' databases that have the schema: to look at it again takes longer than to empty the tables."""
+
+
 @contextlib.asynccontextmanager
-async def open_store_at(url: str, clock: Clock) -> AsyncIterator[Store]:
-    """The store at a URL, emptied but for its schema."""
+async def open_store_at(url: str, clock: Clock, *, fresh: bool = False) -> AsyncIterator[Store]:
+    """The store at a URL, emptied but for its schema. `fresh`: it makes what is missing itself, as an admin does."""
     database = open_database(url, clock)
+    has_schema = url in _PREPARED
+    if database.kind == "sqlite" and not fresh:
+        make_sqlite_file(sqlite_path(url).parent)
+        has_schema = True
     await database.start()
     try:
-        await database.write(schema.prepare, "test")
+        if fresh or not has_schema:
+            await database.write(schema.prepare, "test")
+            if database.kind != "sqlite":
+                await database.write(begin_ids_high)
+        if database.kind != "sqlite":
+            _PREPARED.add(url)
         await database.write(empty)
         yield Store(database, InstallationZone(ZONE), clock)
         assert getattr(database, "checked_out", 0) == 0
     finally:
         await database.stop()
+
+
+def begin_ids_high(connection: Connection, tables: Iterable[Table] = metadata.sorted_tables) -> None:
+    """Runs, events and all that has long ids get some beyond 32 bits, as in an installation of some age."""
+    for table in tables:
+        column = table.autoincrement_column
+        if column is not None and isinstance(column.type, BigInteger):
+            words = (
+                f"ALTER SEQUENCE {table.name}_{column.name}_seq RESTART WITH {_HIGH_ID}"
+                if connection.dialect.name == "postgresql"
+                else f"ALTER TABLE {table.name} AUTO_INCREMENT = {_HIGH_ID}"
+            )
+            connection.exec_driver_sql(words)
 
 
 def sqlite_url(folder: Path) -> str:

@@ -74,9 +74,9 @@ class AdminServer:
         settings = self._loaded.settings
         options = HttpOptions(grace_s=_GRACE_S, certificate=settings.tls_certificate, key=settings.tls_key)
         http = HttpServer("admin.http", admin.app, listener, self._clock, options)
-        # Stopped in the opposite order: first nobody gets in any more (executors keep their results and deliver them
-        # later), then runs in flight land, and what is pending is handed over.
-        everything = ServiceGroup("admin", self._clock, [admin.workers, http])
+        # Stopped in the opposite order: nobody waits for a run any more, then nobody gets in (executors keep their
+        # results and deliver them later), then runs in flight land, and what is pending is handed over.
+        everything = ServiceGroup("admin", self._clock, [admin.workers, http, admin.waits])
         await everything.start()
         try:
             self._tell(admin, listener)

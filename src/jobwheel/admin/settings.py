@@ -1,7 +1,8 @@
 """The admin's settings: one frozen object, read once at the start."""
 
+import ssl
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -21,7 +22,14 @@ CONFIG_VARIABLE = "JOBWHEEL_CONFIG"
 WEAK_TOKENS = frozenset({"", "default_token", "123456"})
 """Tokens that everybody knows (`security.md`, Defaults)."""
 
-_NOT_OURS = ("JOBWHEEL_EXECUTOR_", "JOBWHEEL_URL", "JOBWHEEL_JOB_ID", "JOBWHEEL_LOG_ID", "JOBWHEEL_PLANNED_TIME")
+_NOT_OURS = (
+    "JOBWHEEL_EXECUTOR_",
+    "JOBWHEEL_URL",
+    "JOBWHEEL_TOKEN",
+    "JOBWHEEL_JOB_ID",
+    "JOBWHEEL_LOG_ID",
+    "JOBWHEEL_PLANNED_TIME",
+)
 # A cluster gives the address of each of its services to every process, under names that collide with ours.
 _INJECTED_PREFIXES = ("JOBWHEEL_PORT_", "JOBWHEEL_SERVICE_")
 
@@ -55,6 +63,8 @@ class Settings:
     log_level: LogLevel = "INFO"
     log_format: LogFormat = "text"
     auto_create_groups: bool = False
+    public_url: str | None = field(default=None, metadata={"kind": "url"})
+    alarms_to_private_addresses: bool = False
     tls_certificate: Path | None = field(default=None, metadata={"kind": "file"})
     tls_key: Path | None = field(default=None, metadata={"kind": "file"})
     ca_file: Path | None = field(default=None, metadata={"kind": "file"})
@@ -68,6 +78,9 @@ class Settings:
     address_limit: int = field(default=32, metadata={"least": 1, "most": 10_000})
     send_timeout_s: float = field(default=3.0, metadata={"least": 0.1, "most": 60.0})
     wheel_capacity: int = field(default=200_000, metadata={"least": 1000, "most": 1_000_000})
+    run_retention_days: int = field(default=30, metadata={"least": 0, "most": 36_500})
+    event_retention_days: int = field(default=365, metadata={"least": 0, "most": 36_500})
+    session_retention_days: int = field(default=7, metadata={"least": 0, "most": 36_500})
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,3 +224,18 @@ class _Loader:
         for given, missing in (("tls_certificate", "tls_key"), ("tls_key", "tls_certificate")):
             if self._values.get(given) and not self._values.get(missing):
                 raise SettingsError(missing, PREFIX + missing.upper(), f"is needed too, since {given} is set")
+        certificate, key, authorities = (self._values.get(each) for each in ("tls_certificate", "tls_key", "ca_file"))
+        if certificate:
+            chain = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            problem = f"{str(certificate)!r} is no certificate in PEM that belongs to tls_key"
+            self._try_pem("tls_certificate", problem, lambda: chain.load_cert_chain(certificate, key))
+        if authorities:
+            problem = f"{str(authorities)!r} holds no certificates in PEM"
+            self._try_pem("ca_file", problem, lambda: ssl.create_default_context(cafile=authorities))
+
+    def _try_pem(self, name: str, problem: str, read: Callable[[], object]) -> None:
+        """Before anything is started: what reads it later cannot say which setting it is."""
+        try:
+            read()
+        except OSError as error:
+            raise SettingsError(name, self._where[name], f"{problem} ({error.strerror or error})") from error

@@ -7,6 +7,8 @@ from typing import Any, Final, Literal, get_args, get_origin
 
 from jobwheel.kernel.secret import Secret
 from jobwheel.schedule import ScheduleError, load_zone
+from jobwheel.wire.client_request import parse_target
+from jobwheel.wire.errors import UnreachableError
 
 _TRUE = frozenset({"true", "yes", "on", "1"})
 _FALSE = frozenset({"false", "no", "off", "0"})
@@ -32,7 +34,8 @@ def read_value(setting: Field[Any], value: object) -> object:
     if kind in (Path, Path | None):
         return _path(value, must_exist=setting.metadata.get("kind") == "file")
     text = _text(value)
-    return _zone(text) if setting.metadata.get("kind") == "zone" else text
+    read = {"zone": _zone, "url": _url}.get(setting.metadata.get("kind", ""))
+    return text if read is None else read(text)
 
 
 def _text(value: object, *, secret: bool = False) -> str:
@@ -102,6 +105,16 @@ def _zone(text: str) -> str:
     except ScheduleError as error:
         raise SettingValueError(error.problem) from error
     return text
+
+
+def _url(text: str) -> str:
+    try:
+        parse_target(text)
+    except UnreachableError as error:
+        raise SettingValueError(
+            f"{text!r} is not an address such as https://jobs.example.com: {error.reason}"
+        ) from error
+    return text.rstrip("/")
 
 
 _READERS: Final[dict[object, Callable[[object], float]]] = {bool: _flag, int: _whole_number, float: _number}

@@ -1,13 +1,16 @@
-"""Which admin a command speaks to, and with which session."""
+"""Which admin a command speaks to, and with which session or token."""
 
 import os
 from typing import Annotated
 
 import typer
 
-from jobwheel.cli.errors import NotSignedInError
+from jobwheel.cli.errors import ApiTokenRefusedError, NotSignedInError
 from jobwheel.cli.rest import DEFAULT_URL, Rest, checked_url
 from jobwheel.cli.session_file import SessionFile, session_path
+from jobwheel.kernel.secret import Secret
+
+TOKEN_VARIABLE = "JOBWHEEL_TOKEN"  # noqa: S105 - the name of the variable
 
 UrlOption = Annotated[
     str | None,
@@ -45,12 +48,18 @@ def ca_file() -> str | None:
 
 
 def signed_in(url: str | None) -> Rest:
-    """The admin, with the stored session.
+    """The admin, with the API token of the environment, else with the stored session.
 
     Raises:
-        NotSignedInError: there is no session.
+        NotSignedInError: there is neither.
     """
     chosen = chosen_url(url)
+    api_token = os.environ.get(TOKEN_VARIABLE, "").strip()
+    if api_token and not (api_token.isascii() and api_token.isprintable()):
+        # No header could carry it.
+        raise ApiTokenRefusedError(chosen)
+    if api_token:
+        return Rest(chosen, None, ca_file(), api_token=Secret(api_token))
     session = session_file().find(chosen)
     if session is None:
         raise NotSignedInError(chosen)

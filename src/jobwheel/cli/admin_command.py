@@ -52,7 +52,7 @@ def _serve(overrides: Mapping[str, object]) -> None:
 
     from jobwheel.admin.server import AdminServer  # noqa: PLC0415 - see above
     from jobwheel.admin.settings import load_settings  # noqa: PLC0415 - see above
-    from jobwheel.executor.background import loop_factory  # noqa: PLC0415 - see above
+    from jobwheel.kernel.event_loop import loop_factory  # noqa: PLC0415 - see above
     from jobwheel.kernel.logging import configure  # noqa: PLC0415 - see above
 
     loaded = load_settings(os.environ, overrides)

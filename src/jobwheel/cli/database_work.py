@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from jobwheel.admin.services.hand_back import HandBack, HandBackReport
 from jobwheel.admin.services.installation import read_access_token
 from jobwheel.admin.services.passwords import Passwords
 from jobwheel.admin.services.users import Users
 from jobwheel.admin.settings import Settings, load_settings
 from jobwheel.admin.store import schema
 from jobwheel.admin.store.database import Database, missing_file, open_database
+from jobwheel.admin.store.hand_back import OpenRuns
 from jobwheel.cli.errors import NoDatabaseError, NoTokenError
 from jobwheel.kernel.clock import SystemClock
 from jobwheel.kernel.secret import Secret
@@ -97,6 +99,28 @@ def set_password(settings: Settings, name: str, password: Secret) -> None:
             passwords.close()
 
     _on_database(settings, change)
+
+
+def hand_back_report(settings: Settings) -> HandBackReport:
+    """What stands against handing the database back to an admin of XXL-JOB.
+
+    Raises:
+        NoDatabaseError, SchemaVersionError: as for `check_database`.
+    """
+    return _on_database(settings, lambda database: HandBack(database, SystemClock()).report())
+
+
+def hand_back(settings: Settings, *, accept_losses: bool) -> OpenRuns:
+    """Hand the database back; tells of how many runs it let go.
+
+    Raises:
+        HandBackRefusedError: something stands against it.
+    """
+
+    def work(database: Database) -> Awaitable[OpenRuns]:
+        return HandBack(database, SystemClock()).carry_out(accept_losses=accept_losses)
+
+    return _on_database(settings, work)
 
 
 async def _upgrade(settings: Settings) -> Upgraded:

@@ -1,5 +1,6 @@
 """What can go wrong at the command line, in one line each."""
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 from jobwheel.kernel.errors import JobwheelError
@@ -59,6 +60,15 @@ class AdminUrlError(JobwheelError):
         super().__init__(f"{url!r} is no address of an admin; a valid one is http://127.0.0.1:8080", field="url")
 
 
+class CaFileError(JobwheelError):
+    """The file that JOBWHEEL_CA_FILE names holds no certificates."""
+
+    code: ClassVar[str] = "bad_ca_file"
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(f"JOBWHEEL_CA_FILE: {path!r} holds no certificates in PEM: {problem}", field="ca_file")
+
+
 class NotSignedInError(JobwheelError):
     """There is no session, or it is over."""
 
@@ -66,6 +76,17 @@ class NotSignedInError(JobwheelError):
 
     def __init__(self, url: str) -> None:
         super().__init__(f"not signed in at {url}: run `jobwheel login --url {url}`")
+
+
+class ApiTokenRefusedError(JobwheelError):
+    """The token in JOBWHEEL_TOKEN is none of this admin, or is over."""
+
+    code: ClassVar[str] = "api_token_refused"
+
+    def __init__(self, url: str) -> None:
+        super().__init__(
+            f"{url} does not know the token in JOBWHEEL_TOKEN: it was revoked, has expired, or is another's"
+        )
 
 
 class RefusedError(JobwheelError):
@@ -93,3 +114,42 @@ class SessionFileError(JobwheelError):
 
     def __init__(self, path: str, problem: str) -> None:
         super().__init__(f"the session file {path} {problem}; remove it and run `jobwheel login`")
+
+
+class JobFileError(JobwheelError):
+    """A file of jobs that cannot be applied; names the line."""
+
+    code: ClassVar[str] = "bad_job_file"
+
+    def __init__(self, path: object, line: int, problem: str) -> None:
+        super().__init__(f"{path}:{line}: {problem}", field="file")
+
+
+class JobNameError(JobwheelError):
+    """What was given names no job, or more than one."""
+
+    code: ClassVar[str] = "bad_job_name"
+
+    def __init__(self, name: str, problem: str) -> None:
+        super().__init__(f"{name!r} {problem}", field="job")
+
+
+class GroupNameError(JobwheelError):
+    """What was given names no group."""
+
+    code: ClassVar[str] = "bad_group_name"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"{name!r} is neither a group's id nor its app name; see them with jobwheel groups list", field="group"
+        )
+
+
+class ChannelNameError(JobwheelError):
+    """What was given names no alarm channel."""
+
+    code: ClassVar[str] = "bad_channel_name"
+
+    def __init__(self, name: str, names: Iterable[str]) -> None:
+        there = ", ".join(sorted(names)) or "none: make one with jobwheel alarms create"
+        super().__init__(f"{name!r} is neither an alarm channel's id nor its name; there are {there}", field="channel")

@@ -5,8 +5,6 @@ from typing import Annotated
 
 import typer
 
-from jobwheel.cli.target import run_target
-
 
 def executor(
     target: Annotated[str, typer.Argument(metavar="MODULE:EXECUTOR", help="Such as myapp.jobs:executor.")],
@@ -20,6 +18,9 @@ def executor(
     The module is looked for in the current directory first. JOBWHEEL_EXECUTOR_ADMIN, JOBWHEEL_EXECUTOR_ACCESS_TOKEN and
     the others of their kind give what the module leaves open.
     """
+    # Imported when an executor is wanted: the other commands do without the SDK.
+    from jobwheel.cli.target import run_target  # noqa: PLC0415 - see above
+
     code = run_target(target, Path.cwd(), reload=reload, stop_on_stdin_end=stop_on_stdin_end)
     if code:
         raise typer.Exit(code)

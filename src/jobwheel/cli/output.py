@@ -5,11 +5,10 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _PIPE_WIDTH: Final = 240
 # What a terminal would obey: everything but colours, tabs and line ends.
@@ -23,6 +22,10 @@ def print_json(value: object) -> None:
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], empty: str) -> None:
     """Print rows under their columns; `empty` says what to do when there are none."""
+    # Not with the module: `jobwheel admin` prints no table, and runs for long.
+    from rich.table import Table  # noqa: PLC0415 - see above
+    from rich.text import Text  # noqa: PLC0415 - see above
+
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         table.add_column(column, overflow="fold")
@@ -34,8 +37,10 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], empty:
         tell(empty)
 
 
-def new_console() -> Console:
+def new_console() -> "Console":
     """The terminal; where output goes to a file or a program, lines are not folded at 80 columns."""
+    from rich.console import Console  # noqa: PLC0415 - as for a table
+
     return Console() if sys.stdout.isatty() else Console(width=_PIPE_WIDTH)
 
 
@@ -53,6 +58,11 @@ def one_line(value: object) -> str:
     """A value for a cell or a line: nothing that moves the cursor."""
     text = "" if value is None else str(value)
     return "".join(character if character.isprintable() else " " for character in text)
+
+
+def counted_runs(count: int) -> str:
+    """How many runs these are, with the verb: `1 run is`, `7 runs are`."""
+    return f"{count} run is" if count == 1 else f"{count} runs are"
 
 
 def harmless(text: str) -> str:

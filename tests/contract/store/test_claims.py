@@ -4,7 +4,8 @@ import pytest
 from sqlalchemy import delete, insert, select
 
 from jobwheel.admin.domain.policies import AWAITING_SETTLEMENT_MS
-from jobwheel.admin.engine.claimer import claimed_ahead_s
+from jobwheel.admin.engine.claim import ClaimLimits, jobs_to_claim, write_plans
+from jobwheel.admin.engine.pace import claimed_ahead_s
 from jobwheel.admin.store import claims, runs
 from jobwheel.admin.store.events import list_job_events
 from jobwheel.admin.store.jobs import JobFilter, list_jobs
@@ -34,14 +35,32 @@ async def test_a_due_job_is_read_as_it_stands(store: Store) -> None:
     assert (job.time_zone, job.anchor_ms, job.next_ms, job.schedule_type) == ("UTC", 5, SECOND_MS, "CRON")
 
 
-@pytest.mark.parametrize("change", [{"trigger_status": 0}, {"trigger_next_time": SECOND_MS + 1}])
+@pytest.mark.parametrize("change", [{"trigger_status": 0}, {"trigger_next_time": SECOND_MS + 1}, {"version": 1}])
 async def test_only_a_job_that_is_still_as_it_was_read_is_moved_on(store: Store, change: dict[str, object]) -> None:
     changed, kept = await store.job(), await store.job()
     await store.change_job(changed, **change)
-    moves = [(job_id, SECOND_MS, SECOND_MS, SECOND_MS + 9000, True) for job_id in (changed, kept)]
+    moves = [(job_id, SECOND_MS, 0, SECOND_MS, SECOND_MS + 9000, True) for job_id in (changed, kept)]
     assert await store.database.write(claims.move_on, moves) == {kept}
     assert (await store.job_row(kept))["trigger_next_time"] == SECOND_MS + 9000
     assert (await store.job_row(changed))["trigger_next_time"] == change.get("trigger_next_time", SECOND_MS)
+
+
+@pytest.mark.parametrize(
+    "edit", [{"executor_param": "day=2"}, {"schedule_conf": "0/2 * * * * ?"}], ids=["parameter", "schedule"]
+)
+async def test_a_claim_that_read_before_an_edit_plans_nothing_though_the_next_time_is_the_same(
+    store: Store, edit: dict[str, object]
+) -> None:
+    job_id = await store.job()
+    limits = ClaimLimits()
+    (read,) = await store.database.read(jobs_to_claim, store.clock, limits, 10, set())
+    await store.change_job(job_id, version=read.version + 1, **edit)
+    claimed = await store.database.write(write_plans, store.zone, NODE, [read], NOW_MS, limits)
+    assert (claimed.runs, claimed.works) == ([], False)
+    made = Claims(store)
+    await made.planned()
+    assert made.flown
+    assert {run.parameter for run in made.flown} == {edit.get("executor_param", "day=1")}
 
 
 async def test_a_missing_lock_row_is_made_anew(store: Store) -> None:
@@ -93,6 +112,52 @@ async def test_a_job_of_every_second_is_claimed_each_few_seconds_and_no_instant_
     assert instants == [SECOND_MS + 1000 * n for n in range(len(instants))]
     assert instants[-1] > clock.now()
     assert passes <= 10
+
+
+async def test_while_sends_are_behind_claims_come_in_pieces_and_leave_what_has_time(store: Store) -> None:
+    hourly = {"schedule_type": "FIX_RATE", "schedule_conf": "3600"}
+    due = [await store.job(**hourly, trigger_next_time=NOW_MS + n * 100) for n in (11, 12, 15, 19, 20)]
+    later = [await store.job(**hourly, trigger_next_time=NOW_MS + n * 100) for n in (21, 30)]
+    made = Claims(store, most_runs=8, claimed_ahead_s=3.0)
+    made.is_behind = True
+    await made.planned()
+    assert [run.job_id for run in made.flown] == due
+    assert max(made.pieces) == 2
+    made.is_behind = False
+    await made.planned()
+    assert [run.job_id for run in made.flown] == later
+    assert await made.planned() == []
+
+
+async def test_a_pass_that_others_are_waiting_for_yields_from_its_next_piece_on(store: Store) -> None:
+    for _ in range(20):
+        await store.job(schedule_type="FIX_RATE", schedule_conf="3600", trigger_next_time=NOW_MS + 1500)
+    made = Claims(store, most_runs=8)
+    made.falls_behind = True
+    assert len(await made.planned()) == 20
+    assert made.pieces[:2] == [8, 2]
+
+
+async def test_planning_that_is_nearly_late_lets_nobody_go_first(store: Store) -> None:
+    """What it is late with by five seconds is a misfire: sends may be as late as they are."""
+    hourly = {"schedule_type": "FIX_RATE", "schedule_conf": "3600"}
+    for n in range(20):
+        await store.job(**hourly, trigger_next_time=NOW_MS + (900 if n < 10 else 1900))
+    made = Claims(store, most_runs=8, claimed_ahead_s=3.0)
+    made.is_behind = True
+    assert len(await made.planned()) == 20
+    assert made.pieces[:4] == [2, 8, 8, 2]
+
+
+async def test_the_runs_of_a_claim_lie_in_the_log_in_the_order_in_which_they_are_due(store: Store) -> None:
+    """Thousands of runs of one instant are sent and answered together: few pages hold them."""
+    jobs = [await store.job(trigger_next_time=SECOND_MS + n) for n in (3, 1, 2)]
+    made = Claims(store)
+    await made.planned()
+    by_id = sorted(made.flown, key=lambda run: run.id)
+    assert made.flown == by_id
+    assert [run.due_ms for run in by_id] == sorted(run.due_ms for run in by_id)
+    assert [run.job_id for run in by_id[:3]] == [jobs[1], jobs[2], jobs[0]]
 
 
 @pytest.mark.parametrize("most", [1, 2, 7])
@@ -171,12 +236,13 @@ async def test_a_corrupt_row_stops_alone_and_says_so(store: Store, columns: dict
 
 
 async def test_columns_without_a_value_are_no_corruption(store: Store) -> None:
-    empty = ("executor_route_strategy", "executor_handler", "executor_param", "executor_block_strategy", "time_zone")
-    job_id = await store.job(**dict.fromkeys((*empty, "anchor_ms", "author", "child_jobid", "update_time")))
+    empty = {column.name for column in job_info.c if column.nullable} - {"schedule_conf"}
+    job_id = await store.job(**dict.fromkeys(empty))
     assert len(await Claims(store).planned()) == 6
     assert await events_of(store, job_id) == []
     sent = (await store.database.read(runs.load_dispatch_jobs, store.zone, [job_id]))[job_id]
-    assert (sent.handler, sent.route_strategy) == ("", "FIRST")
+    assert (sent.handler, sent.route_strategy, sent.damage) == ("", "FIRST", None)
+    assert [each.id for each in await store.database.read(list_jobs, store.zone, JobFilter(), 0, 10)] == [job_id]
 
 
 async def test_many_are_on_time_beside_corrupt_ones(store: Store) -> None:

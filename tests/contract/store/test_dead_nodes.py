@@ -10,17 +10,20 @@ import pytest
 from jobwheel.admin.domain.ids import NodeId
 from jobwheel.admin.engine.node import Node
 from jobwheel.admin.store import nodes, schema
+from jobwheel.admin.store.alarm_outbox import give
+from jobwheel.admin.store.alarm_sending import take
 from jobwheel.admin.store.database import open_database
 from jobwheel.admin.store.zone import InstallationZone
 from jobwheel.kernel.fake_clock import FakeClock
-from tests.support.store import INSTANCE, NOW_MS, ZONE, Store
+from tests.support.alarms import add_channel, facts, outbox
+from tests.support.store import FIRST_LOOKS, INSTANCE, NOW_MS, ZONE, Store
 
-DEAD_AFTER_MS, ASK_AFTER_MS = 15_000, 60_000
+DEAD_AFTER_MS = 15_000
 LATER_MS = NOW_MS + DEAD_AFTER_MS + 1
 
 
 async def bury(store: Store, heir: NodeId, now_ms: int = LATER_MS) -> list[nodes.Heritage]:
-    return await store.database.write(nodes.adopt_dead, heir, now_ms, DEAD_AFTER_MS, ASK_AFTER_MS)
+    return await store.database.write(nodes.adopt_dead, heir, now_ms, DEAD_AFTER_MS, FIRST_LOOKS)
 
 
 async def test_a_silent_nodes_runs_are_taken_over(store: Store) -> None:
@@ -30,10 +33,44 @@ async def test_a_silent_nodes_runs_are_taken_over(store: Store) -> None:
     ours, others = await store.sending(dead, instance_id=INSTANCE), await store.sending(dead)
     assert await bury(store, heir) == [nodes.Heritage(dead, nodes.Adopted(1, 2))]
     assert (await store.run_row(pending.id))["owner"] == heir
-    for run_id, check_ms in ((ours, LATER_MS), (others, LATER_MS + ASK_AFTER_MS)):
+    for run_id, check_ms in ((ours, LATER_MS), (others, LATER_MS + FIRST_LOOKS.ask_ms)):
         row = await store.run_row(run_id)
         assert (row["phase"], row["owner"], row["check_ms"]) == ("unconfirmed", None, check_ms)
     assert [row[0] for row in await store.database.read(nodes.live_nodes)] == [heir]
+
+
+@pytest.mark.parametrize("is_alone", [True, False])
+async def test_a_run_that_its_job_sends_again_waits_no_longer_than_after_another_failure(
+    store: Store, *, is_alone: bool
+) -> None:
+    dead, heir = await store.node(), await store.node()
+    again, asked = await store.job(uncertain_send="SEND_AGAIN"), await store.job(uncertain_send="ASK")
+    run_ids = [await store.sending(dead, each) for each in (again, asked, 77)]
+    ours = await store.sending(dead, again, INSTANCE)
+    if is_alone:
+        await store.database.write(nodes.adopt_all, heir, LATER_MS, FIRST_LOOKS)
+    else:
+        await store.database.write(nodes.beat, heir, LATER_MS)
+        await bury(store, heir)
+    looks = [(await store.run_row(run_id))["check_ms"] - LATER_MS for run_id in (*run_ids, ours)]
+    assert looks == [10_000, 60_000, 60_000, 0]
+
+
+async def test_an_alarm_that_a_dead_node_was_sending_is_due_at_once(store: Store) -> None:
+    dead, heir, other = [await store.node() for _ in range(3)]
+    for node in (heir, other):
+        await store.database.write(nodes.beat, node, LATER_MS)
+    channel_id = await add_channel(store.database)
+    for run_id, node in ((1, dead), (2, other)):
+        await store.database.write(give, channel_id, f"run {run_id}", facts(NOW_MS, run_id=run_id), NOW_MS)
+        taken = await store.database.write(take, channel_id, node, LATER_MS, LATER_MS + 60_000)
+        assert taken.alarm is not None
+    await bury(store, heir)
+    rows = [(row["owner"], row["due_ms"] - LATER_MS, row["attempts"]) for row in await outbox(store.database)]
+    assert rows == [(None, 0, 1), (other, 60_000, 1)]
+    again = await store.database.write(take, channel_id, heir, LATER_MS, LATER_MS + 60_000)
+    assert again.alarm is not None
+    assert (again.alarm.facts.run_id, again.alarm.attempt) == (1, 2)
 
 
 async def test_a_node_that_beats_keeps_its_runs(store: Store) -> None:
@@ -79,7 +116,7 @@ async def test_so_it_has_where_the_file_proves_that_all_others_are_dead(store: S
     heir, dead = await store.node(), NodeId(77)
     nowhere, somewhere = [await store.sending(dead) for _ in range(2)]
     await store.change_run(nowhere, executor_address=None)
-    assert await store.database.write(nodes.adopt_all, heir, NOW_MS, 60_000) == nodes.Adopted(1, 1)
+    assert await store.database.write(nodes.adopt_all, heir, NOW_MS, FIRST_LOOKS) == nodes.Adopted(1, 1)
     assert ((await store.run_row(nowhere))["phase"], (await store.run_row(somewhere))["phase"]) == (
         "pending",
         "unconfirmed",
@@ -215,3 +252,17 @@ async def test_a_node_that_is_alone_buries_nobody(tmp_path: Path) -> None:
     assert [row[0] for row in await database.read(nodes.live_nodes)] == [node.id, other]
     await node.stop()
     await database.stop()
+
+
+async def test_accepted_runs_of_an_earlier_version_are_looked_at(store: Store) -> None:
+    node = await store.node()
+    forgotten, looked_at, done = [await store.sending(node, instance_id=INSTANCE) for _ in range(3)]
+    for run_id, look_ms in ((forgotten, None), (looked_at, NOW_MS + 5)):
+        await store.change_run(run_id, phase="accepted", owner=None, check_ms=look_ms, unheard_ms=look_ms)
+    await store.change_run(done, phase=None, owner=None)
+    sending = await store.sending(node)
+    assert await store.database.write(nodes.look_at_all_accepted, LATER_MS) == 1
+    rows = [await store.run_row(run_id) for run_id in (forgotten, looked_at, done, sending)]
+    looks = [(row["check_ms"], row["unheard_ms"]) for row in rows]
+    assert looks == [(LATER_MS, LATER_MS), (NOW_MS + 5, NOW_MS + 5), (None, None), (None, None)]
+    assert await store.database.write(nodes.look_at_all_accepted, LATER_MS) == 0

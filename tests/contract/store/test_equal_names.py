@@ -1,37 +1,21 @@
 """What must be there once, made twice at the same moment: one wins, the others are told who has it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Sequence
-from pathlib import Path
+from collections.abc import Awaitable, Sequence
 
 import pytest
 
-from jobwheel.admin.build import Admin, build_admin
+from jobwheel.admin.build import Admin
 from jobwheel.admin.services.errors import TakenError
 from jobwheel.admin.services.registry import Registry
-from jobwheel.admin.settings import load_settings
 from jobwheel.admin.store.groups import list_groups
 from jobwheel.admin.store.zone import InstallationZone
 from jobwheel.kernel.clock import SystemClock
 from jobwheel.wire.messages import RegistryRequest
-from tests.support.store import ZONE, open_store_at
+from tests.support.store import ZONE
 
 pytestmark = pytest.mark.timeout(30)
 AT_ONCE = 6
-
-
-@pytest.fixture
-async def admins(database_url: str, tmp_path: Path) -> AsyncIterator[list[Admin]]:
-    """Two nodes of a cluster, or the same one twice; their engines are not started."""
-    async with open_store_at(database_url, SystemClock()):
-        pass
-    wanted = {"data_dir": tmp_path, "database_url": database_url, "auto_create_groups": True}
-    settings = load_settings({}, wanted).settings
-    first = await build_admin(settings, SystemClock())
-    second = first if first.database.is_for_one_node else await build_admin(settings, SystemClock())
-    yield [first, second]
-    for admin in {id(each): each for each in (first, second)}.values():
-        await admin.database.stop()
 
 
 async def outcomes(calls: Sequence[Awaitable[object]], field: str) -> int:

@@ -6,7 +6,7 @@ from jobwheel.admin.domain.ids import JobId, NodeId, RunId
 from jobwheel.admin.domain.run import TriggerType
 from jobwheel.admin.domain.writes import TakeOff
 from jobwheel.admin.store import nodes, run_log, runs
-from tests.support.store import ADDRESS, INSTANCE, NOW_MS, Store, new_run, take_off
+from tests.support.store import ADDRESS, FIRST_LOOKS, INSTANCE, NOW_MS, Store, new_run, take_off
 
 OTHER = NodeId(2**40)
 
@@ -219,7 +219,7 @@ async def test_the_only_node_adopts_everything(store: Store) -> None:
     accepted = await store.sending(OTHER)
     await store.change_run(accepted, phase="accepted", owner=None)
     own = await store.sending(node)
-    adopted = await store.database.write(nodes.adopt_all, node, NOW_MS, 60_000)
+    adopted = await store.database.write(nodes.adopt_all, node, NOW_MS, FIRST_LOOKS)
     assert (adopted.pending, adopted.unconfirmed) == (2, 2)
     assert [(await store.run_row(each))["owner"] for each in pending] == [node] * 3
     for run_id, check_ms in ((ours, NOW_MS), (others, NOW_MS + 60_000)):

@@ -1,8 +1,10 @@
 import msgspec
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import Connection, select, update
 
 from jobwheel.admin.domain.group import LIVE_FOR_MS, MOST_ADDRESS
+from jobwheel.admin.domain.group_token import TokenRef
+from jobwheel.admin.domain.ids import GroupId
 from jobwheel.admin.store import registry, run_log
 from jobwheel.admin.store.tables import job_registry
 from jobwheel.wire.messages import Features, RegistryRequest
@@ -47,6 +49,24 @@ async def test_a_beat_is_written_for_both_readers(store: Store) -> None:
     assert row.update_time.isoformat() == "2026-11-27T10:30:00"
     assert (row.beat_ms, row.instance_id) == (NOW_MS, "i-1")
     assert '"version":"1.0.0"' in row.features
+
+
+async def test_how_an_executor_of_another_make_registered_is_remembered(store: Store) -> None:
+    await store.group()
+    for address, instance in ((A, None), (B, "i-1")):
+        request = request_of(address, instance)
+
+        def note(connection: Connection, request: RegistryRequest = request, *, is_newer: bool = True) -> bool:
+            return registry.beat(connection, store.zone, request, NOW_MS, TokenRef(GroupId(1), 1), is_newer=is_newer)
+
+        await store.database.write(note)
+    await beat(store, "http://c:9999/")
+    columns = select(job_registry).order_by(job_registry.c.registry_value)
+    found = await store.database.read(lambda c: [registry.registration(row) for row in c.execute(columns)])
+    assert [(each.is_newer, each.load is None) for each in found] == [(True, True), (False, False), (False, True)]
+    await beat(store, A)
+    found = await store.database.read(lambda c: [registry.registration(row) for row in c.execute(columns)])
+    assert not found[0].is_newer
 
 
 async def test_addresses_are_kept_byte_for_byte_and_listed_sorted(store: Store) -> None:

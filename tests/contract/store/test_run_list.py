@@ -1,10 +1,12 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from jobwheel.admin.domain.ids import GroupId, JobId, RunId
 from jobwheel.admin.domain.run import Outcome, Phase, TriggerType
-from jobwheel.admin.store.run_list import RunFilter, delete_runs_of_job, get_run, last_planned, list_runs
+from jobwheel.admin.store.run_causes import last_planned
+from jobwheel.admin.store.run_list import RunFilter, delete_runs_of_job, get_run, list_runs
 from tests.support.store import ADDRESS, NOW_MS, Store
 
 
@@ -130,3 +132,69 @@ async def test_a_page_goes_on_after_a_run_that_was_cleaned_up(store: Store) -> N
     await store.database.write(delete_runs_of_job, JobId(6), 10)
     wanted = RunFilter(planned_from_ms=NOW_MS)
     assert [run.id for run in await store.database.read(list_runs, wanted, gone, 10)] == ids[::-1]
+
+
+async def _pages(store: Store, wanted: RunFilter, limit: int) -> list[RunId]:
+    read: list[RunId] = []
+    while page := await store.database.read(list_runs, wanted, read[-1] if read else None, limit):
+        read += [run.id for run in page]
+    return read
+
+
+async def _runs_of_many_groups(store: Store) -> list[tuple[int, int, RunId]]:
+    """Group, planned time and id of each: 70 groups take turns, and what comes later was planned for earlier."""
+    node = await store.node()
+    made = []
+    for n in range(140):
+        planned_ms = NOW_MS - n // 3
+        run = (await store.pending(node, planned_ms, job_id=n % 5, group_id=1 + n % 70))[0]
+        made.append((1 + n % 70, planned_ms, run.id))
+    return made
+
+
+_SOME = frozenset(GroupId(n) for n in (1, 3, 4, 70, 99))
+_MOST = frozenset(GroupId(n) for n in range(2, 70))
+
+
+@pytest.mark.parametrize("groups", [_SOME, _MOST])
+async def test_the_runs_of_some_groups_come_in_the_same_order_as_all(store: Store, groups: frozenset[GroupId]) -> None:
+    theirs = [made for made in await _runs_of_many_groups(store) if made[0] in groups]
+    assert await _pages(store, RunFilter(group_ids=groups), 7) == [made[2] for made in reversed(theirs)]
+    within = RunFilter(group_ids=groups, planned_from_ms=NOW_MS - 30, planned_until_ms=NOW_MS - 5)
+    planned = sorted((made for made in theirs if -30 <= made[1] - NOW_MS < -5), key=lambda made: made[1:], reverse=True)
+    assert await _pages(store, within, 7) == [made[2] for made in planned]
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        RunFilter(phase=Phase.PENDING),
+        RunFilter(trigger_type=TriggerType.CRON),
+        RunFilter(job_id=JobId(2)),
+        RunFilter(outcome=Outcome.SUCCEEDED),
+        RunFilter(outcome=Outcome.FAILED, planned_from_ms=NOW_MS - 30),
+        RunFilter(executor_address=ADDRESS, planned_from_ms=NOW_MS - 30),
+        RunFilter(trigger_type=TriggerType.MANUAL),
+    ],
+)
+async def test_the_runs_of_some_groups_are_those_of_all_without_the_others(store: Store, wanted: RunFilter) -> None:
+    for n, (_, _, run_id) in enumerate(await _runs_of_many_groups(store)):
+        if n % 2:
+            outcome = "succeeded" if n % 4 == 1 else "failed"
+            cause = "MANUAL" if n % 8 == 1 else "CRON"
+            changed = {"phase": None, "outcome": outcome, "executor_address": ADDRESS, "trigger_type": cause}
+            await store.change_run(run_id, **changed)
+    everything = await store.database.read(list_runs, wanted, None, 200)
+    seen = [run.id for run in everything if run.group_id in _SOME]
+    assert seen
+    assert await _pages(store, replace(wanted, group_ids=_SOME), 3) == seen
+
+
+async def test_by_a_job_of_a_group_that_is_hidden_nothing_is_listed(store: Store) -> None:
+    node = await store.node()
+    job_id = await store.job(job_group=2)
+    (run,) = await store.pending(node, job_id=job_id, group_id=1)
+    (gone,) = await store.pending(node, job_id=4711, group_id=1)
+    for groups, found in ((frozenset({GroupId(1)}), []), (frozenset({GroupId(1), GroupId(2)}), [run.id])):
+        assert await _pages(store, RunFilter(job_id=job_id, group_ids=groups), 5) == found
+        assert await _pages(store, RunFilter(job_id=JobId(4711), group_ids=groups), 5) == [gone.id]

@@ -8,8 +8,9 @@ from jobwheel.admin.domain.ids import GroupId, JobId, NodeId, RunId
 from jobwheel.admin.domain.policies import AWAITING_SETTLEMENT_MS
 from jobwheel.admin.domain.run import Outcome
 from jobwheel.admin.domain.writes import Accepted, Ended, RunWrite, Settlement, TakeBack, Unconfirmed, Unsent
-from jobwheel.admin.store import run_log
-from jobwheel.admin.store.run_log import CheckLater, SendingRun
+from jobwheel.admin.store import checks, run_log
+from jobwheel.admin.store.checks import CheckLater
+from jobwheel.admin.store.run_log import SendingRun
 from tests.support.store import ADDRESS, INSTANCE, NOW_MS, Store, take_off
 
 OTHER = NodeId(2**40)
@@ -312,9 +313,9 @@ async def test_due_unconfirmed_runs_come_in_order_and_are_taken_once(store: Stor
     late, early, far = [await store.sending(node, instance_id=INSTANCE) for _ in range(3)]
     for run_id, check_ms in ((late, NOW_MS + 2), (early, NOW_MS + 1), (far, NOW_MS + 900)):
         await store.apply(node, Unconfirmed(run_id, NOW_MS, check_ms, ""))
-    due = await store.database.read(run_log.due_unconfirmed, NOW_MS + 2, 10)
+    due = await store.database.read(checks.due_checks, NOW_MS + 2, 10)
     assert [run.id for run in due] == [early, late]
-    assert [run.id for run in await store.database.read(run_log.due_unconfirmed, NOW_MS + 2, 1)] == [early]
+    assert [run.id for run in await store.database.read(checks.due_checks, NOW_MS + 2, 1)] == [early]
     assert (due[0].address, due[0].instance_id, due[0].handler, due[0].parameter) == (
         "http://10.0.0.7:9999/",
         INSTANCE,
@@ -322,21 +323,21 @@ async def test_due_unconfirmed_runs_come_in_order_and_are_taken_once(store: Stor
         "day=1",
     )
     moves = [CheckLater(run.id, run.check_ms, NOW_MS + 500) for run in due]
-    assert await store.database.write(run_log.check_later, moves) == {early, late}
-    assert await store.database.write(run_log.check_later, moves) == set()
-    assert await store.database.read(run_log.due_unconfirmed, NOW_MS + 2, 10) == []
+    assert await store.database.write(checks.check_later, moves) == {early, late}
+    assert await store.database.write(checks.check_later, moves) == set()
+    assert await store.database.read(checks.due_checks, NOW_MS + 2, 10) == []
 
 
 async def test_a_look_ends_with_the_phase(store: Store) -> None:
     node = await store.node()
     run_id = await store.sending(node)
     await store.apply(node, unconfirmed(run_id))
-    run = (await store.database.read(run_log.due_unconfirmed, NOW_MS + 99_999, 10))[0]
+    run = (await store.database.read(checks.due_checks, NOW_MS + 99_999, 10))[0]
     await store.apply(node, result(run_id))
-    assert await store.database.read(run_log.due_unconfirmed, NOW_MS + 99_999, 10) == []
+    assert await store.database.read(checks.due_checks, NOW_MS + 99_999, 10) == []
     move = CheckLater(run_id, run.check_ms, NOW_MS + 500)
-    assert await store.database.write(run_log.check_later, [move]) == set()
-    await store.database.write(run_log.note_heard, run_id, NOW_MS + 70_000, 2)
+    assert await store.database.write(checks.check_later, [move]) == set()
+    await store.database.write(checks.note_heard, [run_id], NOW_MS + 70_000, 2)
     assert (await store.run_row(run_id))["idle_answers"] == 0
 
 
@@ -344,8 +345,8 @@ async def test_what_is_heard_of_an_unconfirmed_run_is_noted(store: Store) -> Non
     node = await store.node()
     run_id = await store.sending(node)
     await store.apply(node, unconfirmed(run_id))
-    await store.database.write(run_log.note_heard, run_id, NOW_MS + 70_000, 2)
-    run = (await store.database.read(run_log.due_unconfirmed, NOW_MS + 99_999, 10))[0]
+    await store.database.write(checks.note_heard, [run_id], NOW_MS + 70_000, 2)
+    run = (await store.database.read(checks.due_checks, NOW_MS + 99_999, 10))[0]
     assert (run.unheard_ms, run.idle_answers) == (NOW_MS + 70_000, 2)
 
 
@@ -367,11 +368,11 @@ async def test_an_unconfirmed_run_moves_from_the_address_it_has(store: Store) ->
     there = take_off(run_id, None, "http://10.0.0.8:9999/")
 
     async def move() -> bool:
-        return await store.database.write(run_log.move_unconfirmed, there, ADDRESS, NOW_MS + 50, NOW_MS + 60_050)
+        return await store.database.write(checks.move_unconfirmed, there, ADDRESS, NOW_MS + 50, NOW_MS + 60_050)
 
     assert not await move()
     await store.apply(node, unconfirmed(run_id))
-    await store.database.write(run_log.note_heard, run_id, NOW_MS, 2)
+    await store.database.write(checks.note_heard, [run_id], NOW_MS, 2)
     assert await move()
     assert not await move()
     row = await store.run_row(run_id)

@@ -28,7 +28,7 @@ from tests.support.cutting_proxy import CuttingProxy
 from tests.support.live_admin import seen
 from tests.support.run_servers import Servers, connected
 from tests.support.servers import SERVER_KINDS
-from tests.support.store import ADDRESS, NOW_MS, Store, open_store_at
+from tests.support.store import ADDRESS, FIRST_LOOKS, NOW_MS, Store, open_store_at
 
 SLEEP = {"postgresql": "SELECT pg_sleep({})", "mariadb": "SELECT SLEEP({})"}
 OWN_ID = {"postgresql": "SELECT pg_backend_pid()", "mariadb": "SELECT CONNECTION_ID()"}
@@ -304,7 +304,7 @@ async def test_a_batch_larger_than_a_packet_is_written(store: Store) -> None:
 
 
 async def bury(store: Store, heir: NodeId) -> list[nodes.Heritage]:
-    return await store.database.write(nodes.adopt_dead, heir, LATER_MS, 15_000, 60_000)
+    return await store.database.write(nodes.adopt_dead, heir, LATER_MS, 15_000, FIRST_LOOKS)
 
 
 async def test_an_heir_does_not_wait_for_rows_that_a_frozen_node_holds(

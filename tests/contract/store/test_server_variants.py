@@ -16,7 +16,7 @@ TEXT = "back\\slash 'quotes' \"double\" `tick` % 日本 \N{ROCKET}"
 
 
 async def keeps_texts(url: str) -> None:
-    async with open_store_at(url, SystemClock()) as store:
+    async with open_store_at(url, SystemClock(), fresh=True) as store:
         run = (await store.pending(NodeId(1), parameter=TEXT))[0]
         assert (await store.run_row(run.id))["executor_param"] == TEXT
         job_id = await store.job(executor_param=TEXT)

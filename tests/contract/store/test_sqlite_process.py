@@ -2,23 +2,34 @@
 
 import asyncio
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import types
 from collections.abc import AsyncIterator
+from datetime import datetime
 from pathlib import Path
 
 import pytest
+from sqlalchemy import func, insert, select
 
 from jobwheel.admin.domain.event import EventKind, NewEvent
-from jobwheel.admin.domain.ids import JobId
-from jobwheel.admin.store import events, schema
+from jobwheel.admin.domain.ids import GroupId, JobId, RunId
+from jobwheel.admin.domain.report import RunCounts, Slice
+from jobwheel.admin.services.paced_reads import PacedReads
+from jobwheel.admin.services.settling import Settling
+from jobwheel.admin.services.slices import SLICE, Slices
+from jobwheel.admin.store import events, old_runs, reports, schema
 from jobwheel.admin.store.errors import DatabaseInUseError, DatabaseUnusableError, UnknownCommitError
 from jobwheel.admin.store.sqlite_database import SqliteDatabase
+from jobwheel.admin.store.tables import job_day, job_log
 from jobwheel.kernel.clock import SystemClock
 from tests.support.eventually import eventually
 from tests.support.store import sqlite_url
+
+# On a busy machine a process alone needs seconds to start.
+pytestmark = [pytest.mark.process, pytest.mark.timeout(60)]
 
 JOB = JobId(7)
 
@@ -165,7 +176,7 @@ async def test_it_ends_with_an_admin_that_is_killed_and_the_file_is_free_again(t
     heir = SqliteDatabase(url, SystemClock(), apart=True)
     await heir.start()
     await heir.stop()
-    await eventually(lambda: not _is_there(pid))
+    await eventually(lambda: not _is_there(pid), 20)
 
 
 async def test_a_file_that_cannot_be_opened_any_more_is_said(database: SqliteDatabase) -> None:
@@ -174,8 +185,36 @@ async def test_a_file_that_cannot_be_opened_any_more_is_said(database: SqliteDat
     database.path.mkdir()
     pid = _pid(database)
     os.kill(pid, signal.SIGKILL)
-    await eventually(lambda: not _is_there(pid))
+    await eventually(lambda: not _is_there(pid), 20)
     with pytest.raises((DatabaseUnusableError, UnknownCommitError)):
         await database.write_batch(events.insert_events, [_event(2)])
     with pytest.raises(DatabaseUnusableError, match="unable to open"):
         await database.write_batch(events.insert_events, [_event(2)])
+
+
+async def test_old_runs_are_removed_by_the_process(database: SqliteDatabase) -> None:
+    """The retention's slices hold up nobody by having the process wait."""
+    rows = [{"job_group": 1, "job_id": JOB, "trigger_code": 200, "handle_code": 200}] * 5
+    await database.write(lambda connection: connection.execute(insert(job_log), rows))
+    slices = Slices(database)
+    # A function of a module alone can be sent there; that it ran says where.
+    assert await slices.change(3, old_runs.delete_done, [RunId(1), RunId(2), RunId(9)]) == 2
+    assert slices.size != SLICE
+    with pytest.raises((AttributeError, pickle.PicklingError)):
+        await slices.change(1, lambda _: None)
+    assert await database.read(lambda c: c.execute(select(func.count()).select_from(job_log)).scalar_one()) == 3
+
+
+async def test_statistics_are_written_by_the_process(database: SqliteDatabase) -> None:
+    ten = datetime(2026, 11, 27, 10, 0)  # noqa: DTZ001 - wall time of the installation
+    row = {"job_group": 1, "job_id": JOB, "trigger_time": ten, "trigger_code": 200, "handle_code": 200}
+    await database.write(lambda connection: connection.execute(insert(job_log).values(row)))
+    counted = {ten: Slice(1, is_settled=True, counts={GroupId(1): RunCounts(succeeded=1)})}
+    await database.write(reports.store_slices, counted)
+    # The thread that writes the rest has nothing to do with it.
+    written = database.write
+    database.write = None  # type: ignore[method-assign, assignment]
+    await Settling(database, PacedReads(database, database.clock)).settle(counted)
+    database.write = written  # type: ignore[method-assign]
+    assert (await database.read(reports.load_slices))[ten].is_settled
+    assert await database.read(lambda c: c.execute(select(job_day.c.outcomes)).scalars().all()) == ['{"succeeded": 1}']

@@ -10,19 +10,22 @@ import pytest
 from sqlalchemy.exc import IntegrityError, ProgrammingError
 
 from jobwheel.admin.domain.ids import NodeId
-from jobwheel.admin.store import Connection
+from jobwheel.admin.store import Connection, sqlite_connections
 from jobwheel.admin.store.database import is_outage
 from jobwheel.admin.store.errors import DatabaseUnusableError
 from jobwheel.admin.store.sqlite_commits import dbapi_connection
 from jobwheel.admin.store.sqlite_database import SqliteDatabase
 from jobwheel.kernel.fake_clock import FakeClock
+from tests.support.sqlite_file import DURABLE
 from tests.support.store import NOW_MS, Store, open_store
 
 OPEN_FILES = Path("/proc/self/fd")
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[Store]:
+async def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Store]:
+    # As an admin writes: a sync that fails keeps what was not written from being copied into the file.
+    monkeypatch.setattr(sqlite_connections, "_WRITER_PRAGMAS", DURABLE)
     async with open_store("sqlite", tmp_path, FakeClock(NOW_MS)) as opened:
         yield opened
 

@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from jobwheel.admin.store import Connection, schema
+from jobwheel.admin.store import Connection, schema, sqlite_connections
 from jobwheel.admin.store.database import is_outage, open_database
 from jobwheel.admin.store.errors import DatabaseInUseError, DatabaseUnusableError, DatabaseUrlError
 from jobwheel.admin.store.sqlite_database import SqliteDatabase
 from jobwheel.kernel.fake_clock import FakeClock
 from tests.support.claims import Claims, events_of
+from tests.support.sqlite_file import DURABLE
 from tests.support.store import NOW_MS, Store, open_store
 
 
@@ -36,9 +37,11 @@ def pragma(name: str) -> Callable[[Connection], object]:
     return lambda connection: connection.exec_driver_sql(f"PRAGMA {name}").scalar()
 
 
-async def test_a_commit_survives_a_power_cut(store: Store) -> None:
-    assert await store.database.write(pragma("journal_mode")) == "wal"
-    assert await store.database.write(pragma("synchronous")) == 2
+async def test_a_commit_survives_a_power_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite_connections, "_WRITER_PRAGMAS", DURABLE)
+    async with open_store("sqlite", tmp_path, FakeClock(NOW_MS)) as store:
+        assert await store.database.write(pragma("journal_mode")) == "wal"
+        assert await store.database.write(pragma("synchronous")) == 2
 
 
 async def test_readers_cannot_write(store: Store) -> None:
@@ -180,7 +183,7 @@ def test_a_bad_row_is_no_outage(error: Exception) -> None:
 @pytest.mark.parametrize("folder", ["with space", "100%", "a%20b", "sharp#1", "datei ä", "q'uote"])
 async def test_any_folder_name_will_do(tmp_path: Path, folder: str) -> None:
     path = tmp_path / folder
-    async with open_store("sqlite", path, FakeClock(NOW_MS)) as store:
+    async with open_store("sqlite", path, FakeClock(NOW_MS), fresh=True) as store:
         await store.pending(await store.node())
         assert await store.database.read(lambda c: c.exec_driver_sql("SELECT count(*) FROM xxl_job_log").scalar()) == 1
     assert {name.partition("-")[0] for name in os.listdir(path)} == {"jobwheel.db", "jobwheel.db.lock"}  # noqa: PTH208 - pathlib in a coroutine is refused too
@@ -286,7 +289,7 @@ async def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> N
 
 
 async def test_the_file_is_its_owners_alone(tmp_path: Path) -> None:
-    async with open_store("sqlite", tmp_path / "new", FakeClock(NOW_MS)) as store:
+    async with open_store("sqlite", tmp_path / "new", FakeClock(NOW_MS), fresh=True) as store:
         assert path_of(store).stat().st_mode & 0o077 == 0
         assert path_of(store).parent.stat().st_mode & 0o077 == 0
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from jobwheel.admin.engine.executor_answers import Answer, AnswerKind
 from tests.support.admin_harness import AdminHarness
 from tests.support.admin_jobs import Json, answer, error, make_group, make_job, register
 
@@ -32,7 +33,7 @@ async def test_live_addresses_are_those_that_beat_within_90_seconds(admin: Admin
     group_id = await make_group(admin)
     await register(admin, "orders", "http://10.0.0.8:9999/", "i-8")
     await admin.clock.advance(60)
-    await register(admin, "orders", "http://10.0.0.7:9999/", "i-7")
+    await register(admin, "orders", "http://10.0.0.7:9999/", "i-7", queued=20)
     await register(admin, "others", "http://10.0.0.9:9999/")
     live = (await read(admin, group_id))["live_addresses"]
     assert live == [
@@ -41,12 +42,14 @@ async def test_live_addresses_are_those_that_beat_within_90_seconds(admin: Admin
             "last_beat_at": "2026-11-27T02:31:00.250Z",
             "instance_id": "i-7",
             "draining": False,
+            "load": {"running": 0, "queued": 20, "unreported": 0, "abandoned": 0},
         },
         {
             "address": "http://10.0.0.8:9999/",
             "last_beat_at": "2026-11-27T02:30:00.250Z",
             "instance_id": "i-8",
             "draining": False,
+            "load": {"running": 0, "queued": 0, "unreported": 0, "abandoned": 0},
         },
     ]
     await admin.clock.advance(31)
@@ -59,7 +62,7 @@ async def test_a_fixed_list_keeps_its_order_and_is_live_without_beats(admin: Adm
     group = await read(admin, group_id)
     assert group["addresses"] == FIXED["addresses"]
     assert group["live_addresses"] == [
-        {"address": address, "last_beat_at": None, "instance_id": None, "draining": False}
+        {"address": address, "last_beat_at": None, "instance_id": None, "draining": False, "load": None}
         for address in FIXED["addresses"]
     ]
 
@@ -181,3 +184,32 @@ async def test_what_is_no_address(admin: AdminHarness, address: str) -> None:
 async def test_what_is_an_address(admin: AdminHarness, address: str) -> None:
     group_id = await make_group(admin, address_type="fixed", addresses=[f" {address} ", address])
     assert (await read(admin, group_id))["addresses"] == [address]
+
+
+@pytest.mark.parametrize(
+    ("kind", "state"),
+    [
+        (AnswerKind.REJECTED, "refused"),
+        (AnswerKind.STOPPING, "refused"),
+        (AnswerKind.UNCONFIRMED, "no_answer"),
+        (AnswerKind.UNREACHABLE, "unreachable"),
+    ],
+)
+async def test_an_executor_that_registers_and_is_not_alive_to_the_admin(
+    admin: AdminHarness, kind: AnswerKind, state: str
+) -> None:
+    group_id = await make_group(admin)
+    await register(admin, "orders", "http://10.0.0.8:9999/")
+    asked = {"address": "http://10.0.0.8:9999"}
+    found = answer(await admin.client.post(f"/api/v1/groups/{group_id}/probe", json=asked))
+    assert found == {"address": "http://10.0.0.8:9999/", "state": "alive", "message": "", "took_ms": 0}
+    admin.log_source.answer = Answer(kind, 500, "why")
+    found = answer(await admin.client.post(f"/api/v1/groups/{group_id}/probe", json=asked))
+    assert found == {"address": "http://10.0.0.8:9999/", "state": state, "message": "why", "took_ms": 0}
+
+
+async def test_nobody_is_probed_but_the_executors_of_the_group(admin: AdminHarness) -> None:
+    group_id = await make_group(admin)
+    await register(admin, "others", "http://10.0.0.9:9999/")
+    reply = await admin.client.post(f"/api/v1/groups/{group_id}/probe", json={"address": "http://10.0.0.9:9999/"})
+    assert error(reply, 422)["field"] == "address"

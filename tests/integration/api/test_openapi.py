@@ -22,7 +22,7 @@ async def test_a_patch_has_no_defaults_that_a_client_could_send(described: Json)
 
 async def test_what_is_needed_and_what_may_be_said(described: Json) -> None:
     job = described["components"]["schemas"]["JobCreate"]
-    assert job["required"] == ["group_id", "name", "schedule_type"]
+    assert sorted(job["required"]) == ["group_id", "name", "schedule_type"]
     assert job["additionalProperties"] is False
     assert job["properties"]["route_strategy"]["enum"] == list(RouteStrategy)
     assert job["properties"]["schedule_type"]["enum"] == ["NONE", "CRON", "FIX_RATE", "FIX_DELAY", "ONCE"]

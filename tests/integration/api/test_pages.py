@@ -5,6 +5,7 @@ from html.parser import HTMLParser
 from typing import Any
 
 import httpx
+import pytest
 
 from jobwheel.admin.engine.figures import HealthReason
 from tests.support.admin_harness import NOW_MS, AdminHarness
@@ -116,6 +117,36 @@ async def test_it_shows_groups_jobs_and_runs(admin: AdminHarness) -> None:
     ):
         assert words in page.text
     assert {"http-equiv": "refresh", "content": "5"} in page.attributes("meta")
+
+
+async def test_a_run_that_was_not_sent_says_why_in_a_line(admin: AdminHarness) -> None:
+    job = await make_job(admin)
+    run_id = await add_run(admin, job["id"])
+    told = "type: MANUAL\nattempt: 1\nno live address\n\u2192 tried again after 1 s: run 9"
+    await change_run(admin, run_id, phase=None, outcome="failed", trigger_msg=told)
+    text = Page(await admin.client.get("/")).text
+    assert "no live address \u2192 tried again after 1 s: run 9" in text
+    assert "attempt: 1" not in text
+
+
+@pytest.mark.parametrize(
+    ("outcome", "kind"),
+    [("succeeded", "good"), ("lost", "bad"), ("killed", "idle"), ("covered", "idle"), (None, "open")],
+)
+async def test_what_was_wanted_so_is_no_failure(admin: AdminHarness, outcome: str | None, kind: str) -> None:
+    job = await make_job(admin)
+    await change_run(admin, await add_run(admin, job["id"]), phase=None if outcome else "pending", outcome=outcome)
+    states = [each.get("class") for each in Page(await admin.client.get("/")).attributes("span")]
+    assert states[-1] == f"state {kind}"
+
+
+async def test_an_executor_that_drains_is_marked(admin: AdminHarness) -> None:
+    group_id = await make_group(admin)
+    await register(admin, "orders", "http://10.0.0.7:9999/")
+    assert "draining" not in Page(await admin.client.get("/")).text
+    drained = await admin.client.post(f"/api/v1/groups/{group_id}/drain", json={"address": "http://10.0.0.7:9999/"})
+    assert drained.status_code == 200
+    assert "http://10.0.0.7:9999/ draining" in Page(await admin.client.get("/")).text
 
 
 async def test_a_job_that_waits_for_the_end_of_a_run_says_so(admin: AdminHarness) -> None:

@@ -170,7 +170,7 @@ async def test_runs_of_a_deleted_job_go_and_those_of_others_stay(admin: AdminHar
     other = await add_run(admin, kept["id"])
     await admin.client.delete(f"/api/v1/jobs/{gone['id']}")
     assert len(await listed(admin, limit=500)) == 451
-    service = DeletedJobs(admin.database)
+    service = DeletedJobs(admin.database, pause_s=0)
     assert await service.run_once() == 450
     assert await listed(admin) == [other]
     assert await service.run_once() == 0

@@ -198,6 +198,6 @@ async def test_a_deleted_jobs_versions_go(admin: AdminHarness) -> None:
     job = await make_script(admin)
     other = await make_script(admin, group_id=job["group_id"])
     await admin.client.delete(f"/api/v1/jobs/{job['id']}")
-    await DeletedJobs(admin.database).run_once()
+    await DeletedJobs(admin.database, pause_s=0).run_once()
     left = await admin.database.read(lambda c: c.execute(job_logglue.select()).all())
     assert [row.job_id for row in left] == [other["id"]]

@@ -77,3 +77,11 @@ async def test_a_database_that_is_away_is_told(admin: AdminHarness) -> None:
     reply = await admin.client.get("/api/v1/jobs")
     assert (reply.status_code, reply.json()["error"]["code"]) == (503, "database_unavailable")
     await sign_in(admin.guest, admin.password)
+
+
+async def test_that_nobody_can_be_recognised_meanwhile_is_told(admin: AdminHarness) -> None:
+    for table in ("jobwheel_session", "jobwheel_api_token"):
+        await admin.database.write(lambda c, t=table: c.exec_driver_sql(f"ALTER TABLE {t} RENAME TO away_{t}"))  # type: ignore[misc]
+    for headers in ({}, {"Authorization": "Bearer jwa_any"}):
+        reply = await admin.client.get("/api/v1/jobs", headers=headers)
+        assert (reply.status_code, reply.json()["error"]["code"]) == (503, "database_unavailable")

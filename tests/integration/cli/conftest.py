@@ -11,7 +11,9 @@ from typing import IO
 
 import pytest
 
+from jobwheel.cli.access import signed_in as rest_of
 from jobwheel.cli.app import run
+from jobwheel.cli.rest import Rest
 
 COMMAND = (sys.executable, "-m", "jobwheel")
 
@@ -84,3 +86,10 @@ def signed_in(call: Call, admin: AdminProcess) -> Call:
     answer = call("login", "--url", admin.url, "--stdin", stdin=f"{admin.password}\n")
     assert answer.code == 0, answer.err
     return call
+
+
+@pytest.fixture
+def rest(signed_in: Call) -> Iterator[Rest]:
+    """The client that the commands use, signed in."""
+    with rest_of(None) as rest:
+        yield rest

@@ -20,12 +20,6 @@ pytestmark = [pytest.mark.process, pytest.mark.timeout(60)]
 
 
 @pytest.fixture
-def rest(signed_in: Call) -> Iterator[Rest]:
-    with rest_of(None) as rest:
-        yield rest
-
-
-@pytest.fixture
 def job(rest: Rest) -> dict[str, Any]:
     group = rest.post("/api/v1/groups", {"app_name": f"cli-{secrets.token_hex(4)}", "title": "Command line"})
     body = {
@@ -163,6 +157,29 @@ def test_shows_a_run_and_how_far_it_is(signed_in: Call, job: dict[str, Any], exe
     assert "progress" not in shown
 
 
+def test_kills_a_run_and_all_runs_of_a_job(signed_in: Call, job: dict[str, Any], executor: Executor) -> None:
+    @executor.job("sleep")
+    def sleep(ctx: JobContext) -> None:
+        ctx.wait_cancelled(30)
+
+    with rest_of(None) as rest:
+        made = rest.post("/api/v1/jobs", {**_copy(job), "name": "sleeps", "handler": "sleep"})
+        first, second, third = [rest.post(f"/api/v1/jobs/{made['id']}/run")["id"] for _ in range(3)]
+        for run_id in (first, second, third):
+            while rest.get(f"/api/v1/runs/{run_id}")["phase"] != "accepted":
+                assert not threading.Event().wait(0.05)
+        killed = signed_in("runs", "kill", first)
+        assert (killed.code, killed.out) == (0, f"run {first}: its executor is told to end it\n")
+        assert json.loads(signed_in("runs", "kill", second, "--json").out)["kill_asked_at"]
+        signed_in("runs", "log", first, "--follow")
+        assert "kill asked" in signed_in("runs", "show", first).out
+        refused = signed_in("runs", "kill", first)
+        assert (refused.code, "has ended already" in refused.err) == (1, True)
+        assert signed_in("jobs", "kill-runs", made["id"], "--by-job").code == 0
+        signed_in("runs", "log", third, "--follow")
+        assert signed_in("jobs", "kill-runs", made["id"]).out == f"job {made['id']}: 0 runs are to end\n"
+
+
 def test_runs_a_job_and_prints_its_log_at_once(signed_in: Call, job: dict[str, Any], executor: Executor) -> None:
     answer = signed_in("jobs", "run", job["id"], "-p", "nineteen", "--follow")
     assert answer.code == 0
@@ -218,6 +235,7 @@ def test_drains_an_executor_and_lets_it_go_on(signed_in: Call, job: dict[str, An
         return [row[2:4] for row in rows if row[0] == str(group_id)]
 
     assert listed() == [[address, "live"]]
+    assert "running  queued  last beat" in signed_in("groups", "list").out
     drained = signed_in("groups", "drain", group_id, address)
     assert (drained.code, drained.err) == (0, "")
     assert drained.out.startswith(f"{address} of cli-")
@@ -230,6 +248,16 @@ def test_drains_an_executor_and_lets_it_go_on(signed_in: Call, job: dict[str, An
     refused = signed_in("groups", "drain", group_id, "http://10.0.0.7/")
     assert (refused.code, refused.out) == (1, "")
     assert refused.err.endswith(f"; live: {address}\n")
+
+
+def test_tells_whether_the_admin_reaches_an_executor(signed_in: Call, job: dict[str, Any], executor: Executor) -> None:
+    address = f"http://127.0.0.1:{executor.port}/"
+    alive = signed_in("groups", "probe", job["group_id"], address.rstrip("/"))
+    assert (alive.code, alive.err) == (0, "")
+    assert alive.out.startswith(f"{address} is alive (")
+    executor.stop_in_background()
+    gone = signed_in("groups", "probe", job["group_id"], address)
+    assert gone.code == 1
 
 
 @pytest.mark.parametrize(
@@ -254,3 +282,22 @@ def test_what_the_admin_refuses_is_told_in_a_line(signed_in: Call, arguments: tu
 def _copy(job: dict[str, Any]) -> dict[str, Any]:
     names = ("group_id", "author", "schedule_type", "schedule_conf", "handler")
     return {name: job[name] for name in names}
+
+
+def test_reports_and_a_clean_up_of_what_ran(executor: Executor, job: dict[str, Any], rest: Rest, call: Call) -> None:
+    assert call("jobs", "run", job["id"], "--follow").code == 0
+    statistics = call("reports", "job", job["id"])
+    assert (statistics.code, "1 succeeded" in statistics.out) == (0, True)
+    assert json.loads(call("reports", "job", job["id"], "--json").out)["total"]["count"] == 1
+    daily = call("reports", "daily", "--days", "1")
+    assert (daily.code, "counted:" in daily.err) == (0, True)
+    assert "succeeded" in call("jobs", "list", "--group", job["group_id"]).out
+    wrong = call("runs", "clean-up", "some", "--job", job["id"])
+    assert (wrong.code, "which" in wrong.err) == (1, True)
+    assert call("runs", "clean-up").code == 2
+    cleaned = call("runs", "clean-up", "all", "--job", job["id"], "--follow")
+    assert re.fullmatch(r"clean-up \d+ is done: 1 of about 1 runs are removed\n", cleaned.out)
+    assert rest.get("/api/v1/runs", {"job_id": job["id"]})["items"] == []
+    clean_up_id = cleaned.out.split()[1]
+    assert call("runs", "clean-up", "--show", clean_up_id).out == cleaned.out
+    assert call("runs", "clean-up", "--cancel", clean_up_id).out == cleaned.out

@@ -102,7 +102,7 @@ async def test_who_says_yes_and_then_does_not_take_the_run_is_passed_over(
             sent = (body["logId"], body["logDateTime"], body["scheduledTime"])
             assert sent == (late.id, late.triggered_ms, late.planned_ms)
     message = run.trigger_message or ""
-    refusal = "is shutting down" if then is then_stops else "unreachable"
+    refusal = "takes no new runs" if then is then_stops else "unreachable"
     told = [f"{dead.address} unreachable", f"{fickle.address} {refusal}", f"{taking.address} accepted"]
     assert [each for each in told if each not in message] == [], message
 

@@ -6,6 +6,7 @@ import pytest
 from sqlalchemy import func, insert, select
 
 from jobwheel.admin.domain.job import Job
+from jobwheel.admin.domain.policies import RouteStrategy
 from jobwheel.admin.domain.run import Outcome, Phase, Run
 from jobwheel.admin.store.tables import job_group, job_log, job_registry
 from tests.support.bad_peers import black_hole, fixed_group, group, loopbacks, on_time, register
@@ -15,6 +16,7 @@ from tests.support.live_admin import CLOCK, LiveAdmin, seen, until
 
 pytestmark = pytest.mark.timeout(40)
 
+_ASKING = {"FAILOVER", "BUSYOVER", "SHARDING_BROADCAST"}
 UNFIT = "it is empty, or holds a space, a control character or one outside ASCII"
 NO_ADDRESSES = {
     "not a url": UNFIT,
@@ -239,3 +241,40 @@ async def test_an_address_that_was_found_unreachable_is_not_tried_by_what_waits_
     tried = [each for each in told if f"{address} unreachable (code 500): no connection within 3 s" in each]
     passed = [each for each in told if f"{address} was unreachable a moment ago\nno address could be reached" in each]
     assert (1 <= len(tried) <= 32, len(tried) + len(passed)) == (True, 64)
+
+
+async def test_a_run_is_not_tried_at_a_thousand_addresses_that_swallow_everything(live: LiveAdmin) -> None:
+    strategies = [each for each in RouteStrategy if each not in _ASKING]
+    with black_hole() as port:
+        jobs = []
+        for net, strategy in enumerate(strategies, 1):
+            await fixed_group(live, strategy, loopbacks(1000, port, net))
+            jobs.append(await live.job(app_name=strategy, route_strategy=strategy))
+        run_ids = [await live.trigger(job) for job in jobs]
+        began_s = CLOCK.monotonic()
+        async with on_time(live):
+            runs = [await live.done(run_id, 20) for run_id in run_ids]
+        # Ten times the send time-out, and what the last connection took, or a little more on a busy machine.
+        assert CLOCK.monotonic() - began_s < 15
+    for run in runs:
+        assert (run.outcome, run.trigger_code) == (Outcome.FAILED, 500)
+        last = (run.trigger_message or "").splitlines()[-1]
+        assert re.fullmatch(r"no address could be reached within 5 s, and 99[0-9] more were not tried", last)
+
+
+async def test_what_one_lane_found_unreachable_the_other_does_not_try(live: LiveAdmin) -> None:
+    with black_hole() as port:
+        (address,) = loopbacks(1, port)
+        await fixed_group(live, "gone", [address])
+        fast, slow = await live.job(app_name="gone"), await live.job(app_name="gone")
+        launcher = live.admin.engine.launcher
+        for _ in range(11):
+            launcher._slow_jobs.note(slow.id, 1.0, CLOCK.now())
+        await write_due(live, fast, 32)
+        # All that the address may have at once is on its way from the one lane; the other's runs wait for it.
+        await until(lambda: launcher.sends_in_flight >= 32)
+        await write_due(live, slow, 10)
+        runs = await all_done(live, slow)
+        await all_done(live, fast)
+    assert {run.outcome for run in runs} == {Outcome.FAILED}
+    assert all(f"{address} was unreachable a moment ago" in (run.trigger_message or "") for run in runs)

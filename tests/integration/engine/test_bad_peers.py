@@ -120,15 +120,16 @@ async def test_large_parameters_go_in_several_requests(live: LiveAdmin) -> None:
         arrived[asked.log_id] = asked.body["executorParams"]
         return await accept(executor, asked)
 
-    async with on_time(live), live.executor(note, instance=INSTANCE, batch=True) as executor:
+    # Nothing hangs here that others could wait for, but both ends of megabytes are in this one process.
+    async with on_time(live, 5000), live.executor(note, instance=INSTANCE, batch=True) as executor:
         await executor.register()
         parameter = '\u00e9\u20ac\\"\n' * 40_000
         job = await live.job()
-        run_ids = await write_due(live, job, 100, parameter)
-        assert {run.outcome for run in await all_done(live, job)} == {Outcome.SUCCEEDED}
+        run_ids = await write_due(live, job, 30, parameter)
+        assert {run.outcome for run in await all_done(live, job, 25)} == {Outcome.SUCCEEDED}
         assert sorted(arrived) == run_ids
         assert set(arrived.values()) == {parameter}
-        assert len(executor.runs()) == 100
+        assert len(executor.runs()) == 30
         assert max(map(len, executor.batches)) <= 5
 
 

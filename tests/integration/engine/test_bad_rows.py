@@ -33,6 +33,25 @@ async def test_a_strategy_that_nobody_knows_fails_the_run_and_none_at_all_is_the
         assert (run.outcome, run.executor_address) == (Outcome.SUCCEEDED, executor.address)
 
 
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("executor_timeout", "'soon'"), ("executor_handler", "x'ff00'"), ("executor_fail_retry_count", "x'00'")],
+)
+async def test_a_job_whose_row_is_damaged_fails_its_runs_and_says_so(live: LiveAdmin, column: str, value: str) -> None:
+    async with on_time(live), live.executor() as executor:
+        await executor.register()
+        job = await live.job()
+        await live.admin.database.write(
+            lambda c: c.exec_driver_sql(f"UPDATE xxl_job_info SET {column} = {value} WHERE id = {job.id}")
+        )
+        run = await live.done(await live.trigger(job))
+        assert (run.outcome, run.trigger_code) == (Outcome.FAILED, 500)
+        assert f"the job's row in the database is damaged, so that it was not sent: {column} holds" in (
+            run.trigger_message or ""
+        )
+    assert executor.asked == []
+
+
 class Parked:
     """Runs of a job, of which some are on the wire and the others wait for a slot of the address."""
 

@@ -108,7 +108,7 @@ async def test_an_executor_that_is_stopping_is_passed_over(live: LiveAdmin) -> N
         sent = [leaver.runs()[0].body, executor.runs()[0].body]
     assert {run.executor_address for run in [first, *more]} == {executor.address}
     assert len(leaver.runs()) == 1
-    assert f"{leaver.address} is shutting down" in (first.trigger_message or "")
+    assert f"{leaver.address} takes no new runs" in (first.trigger_message or "")
     assert [(body["logId"], body["logDateTime"], body["scheduledTime"]) for body in sent] == [
         (late.id, late.triggered_ms, late.planned_ms)
     ] * 2

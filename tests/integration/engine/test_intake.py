@@ -34,6 +34,17 @@ async def test_many_equal_results_at_once_settle_the_run_once(
     assert await live.run(run_id) == run  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(("names_group", "paths"), [(True, ["/trigger"]), (False, ["/run", "/trigger"])])
+async def test_who_registers_as_dialect_c_is_sent_its_runs_so(
+    live: LiveAdmin, names_group: bool, paths: list[str]
+) -> None:
+    async with live.executor(path="/trigger", sends_app_name=names_group) as executor:
+        await executor.register()
+        run_id = await live.trigger(await live.job())
+        await live.run_when(run_id, lambda run: run.outcome is Outcome.SUCCEEDED)
+        assert [asked.path for asked in executor.asked] == paths
+
+
 RESULTS = [
     (200, Outcome.SUCCEEDED, 200),
     (500, Outcome.FAILED, 500),
@@ -100,6 +111,23 @@ async def test_one_bad_item_does_not_block_the_others(live: LiveAdmin, taken: tu
 async def test_a_result_of_a_run_that_nobody_knows_is_acknowledged(live: LiveAdmin) -> None:
     async with live.executor() as executor:
         assert (await executor.report(4711))["code"] == 200
+
+
+async def test_results_of_runs_that_are_not_there_are_named(
+    live: LiveAdmin, taken: tuple[RecordingExecutor, int]
+) -> None:
+    executor, run_id = taken
+    ids = [999_999, run_id, *range(2**62, 2**62 + 22)]
+    items = [{"logId": each, "logDateTim": 0, "handleCode": 200, "handleMsg": "done"} for each in ids]
+    reply = await executor.post("callback", [*items, {"logId": "x"}])
+    assert reply["code"] == 200
+    bad, _, unknown = reply["msg"].partition("; ")
+    assert bad.startswith("item 24: logId")
+    assert unknown.startswith(f"there is no run 999999, {2**62}, ")
+    assert unknown.endswith(" and 3 more: nothing was stored of it")
+    assert (await live.run(run_id)).outcome is Outcome.SUCCEEDED  # type: ignore[arg-type]
+    # A repeat is nothing to tell of.
+    assert (await executor.report(run_id, 200, "done"))["msg"] is None
 
 
 @pytest.mark.parametrize("token", ["", "wrong"])

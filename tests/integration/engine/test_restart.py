@@ -101,7 +101,7 @@ async def test_a_take_off_under_way_at_the_stop_is_sent(live: LiveAdmin) -> None
         holding = asyncio.create_task(live.admin.database.write(hold))
         await asyncio.to_thread(held.wait, 5)
         await _feed(live, run_id)
-        await until(live.admin.engine.launcher._taking_off["fast"].locked)
+        await until(lambda: live.admin.engine.launcher._stages["fast"].is_writing)
         stopping = asyncio.create_task(live.admin.engine.launcher.stop())
         await CLOCK.wait(0.05)
         assert not stopping.done()

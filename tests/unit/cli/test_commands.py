@@ -94,7 +94,13 @@ def test_an_error_is_one_line_that_names_the_thing(
 
 @pytest.mark.parametrize(
     "arguments",
-    [["nonsense"], ["jobs", "run", "seven"], ["jobs", "run", "0"], ["cron", "next"], ["runs", "list", "--limit", "0"]],
+    [
+        ["nonsense"],
+        ["runs", "show", "seven"],
+        ["runs", "show", "0"],
+        ["cron", "next"],
+        ["runs", "list", "--limit", "0"],
+    ],
 )
 def test_a_wrong_call_ends_with_2(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
     assert run(arguments) == 2

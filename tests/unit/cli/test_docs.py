@@ -5,7 +5,10 @@ import types
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
+from fastapi import FastAPI
+from flask import Flask
 
 from jobwheel import Executor
 from jobwheel.cli.app import command_paths
@@ -13,7 +16,7 @@ from jobwheel.cli.app import command_paths
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-COMMAND = re.compile(r"(?:^|`|\$\(|[ /])jobwheel ((?:[a-z]+ ?)+)", re.MULTILINE)
+COMMAND = re.compile(r"(?:^|`|\$\(|[ /])jobwheel ((?:[a-z]+(?:-[a-z]+)* ?)+)", re.MULTILINE)
 
 
 def _blocks(language: str) -> Iterator[tuple[str, str]]:
@@ -32,12 +35,53 @@ def test_the_readme_shows_the_smallest_example_as_it_is() -> None:
 DJANGO = "docs/how-to/embed-in-django.md"
 
 
-@pytest.mark.parametrize(("page", "text"), [block for block in _blocks("python") if block[0] != DJANGO])
-def test_each_example_is_an_executor(page: str, text: str) -> None:
+EXECUTORS = [block for block in _blocks("python") if block[0] != DJANGO]
+
+
+def _run(page: str, text: str) -> tuple[Executor, dict[str, object]]:
+    """What a module of this text defines, and its one executor."""
     module = types.ModuleType("example")
     exec(compile(text, page, "exec"), module.__dict__)
-    executors = [value for value in vars(module).values() if isinstance(value, Executor)]
-    assert len(executors) == 1
+    (executor,) = [value for value in vars(module).values() if isinstance(value, Executor)]
+    return executor, vars(module)
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder for what an executor makes; nothing of it is left to be done at the end of the tests."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("jobwheel.executor.executor.before_exit", lambda callback: None)
+
+
+@pytest.mark.parametrize(("page", "text"), EXECUTORS)
+@pytest.mark.usefixtures("elsewhere")
+def test_each_example_is_an_executor(page: str, text: str) -> None:
+    executor, _ = _run(page, text)
+    executor.stop_in_background()
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_an_executor_that_is_mounted_in_flask_answers_there() -> None:
+    (text,) = [text for page, text in EXECUTORS if "DispatcherMiddleware" in text]
+    executor, names = _run("embed-in-flask.md", text)
+    try:
+        app = names["app"]
+        assert isinstance(app, Flask)
+        assert app.test_client().post("/jobwheel/beat", json={}).get_json()["code"] == 200
+    finally:
+        executor.stop_in_background()
+
+
+@pytest.mark.usefixtures("elsewhere")
+async def test_an_executor_that_is_mounted_in_fastapi_answers_there() -> None:
+    (text,) = [text for page, text in EXECUTORS if "app.mount" in text]
+    executor, names = _run("embed-in-fastapi.md", text)
+    app = names["app"]
+    assert isinstance(app, FastAPI)
+    transport = httpx.ASGITransport(app, client=("127.0.0.1", 50000))
+    async with app.router.lifespan_context(app), httpx.AsyncClient(transport=transport, base_url="http://x") as client:
+        assert (await client.post("/jobwheel/beat", json={})).json()["code"] == 200
+    assert not executor.started
 
 
 def _typed() -> list[tuple[str, str]]:

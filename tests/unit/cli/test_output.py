@@ -1,6 +1,6 @@
 import pytest
 
-from jobwheel.cli.output import harmless, one_line, print_table, seconds_between
+from jobwheel.cli.output import counted_runs, harmless, one_line, print_table, seconds_between
 from jobwheel.cli.runs_commands import message_of
 
 
@@ -52,3 +52,7 @@ def test_spans() -> None:
 )
 def test_the_message_of_a_run(handle: str | None, trigger: str | None, shown: str) -> None:
     assert message_of({"handle_message": handle, "trigger_message": trigger}) == shown
+
+
+def test_one_run_is_no_runs() -> None:
+    assert [counted_runs(count) for count in (0, 1, 2)] == ["0 runs are", "1 run is", "2 runs are"]

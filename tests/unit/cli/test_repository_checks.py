@@ -128,3 +128,11 @@ def test_versions(
     _write(tmp_path, "CHANGELOG.md", changelog)
     faults = list(checks.versions_agree())
     assert faults == [] if fault is None else fault in faults[0]
+
+
+def test_a_changelog_that_says_a_thing_twice(checks: types.ModuleType, tmp_path: Path) -> None:
+    entry, other = "- A thing of\n  two lines.\n", "- A thing of\n  two other lines.\n"
+    text = f"# Changelog\n\n## [Unreleased]\n\n### Added\n\n{entry}{other}\n### Fixed\n\n{entry.replace('of', 'of ')}"
+    _write(tmp_path, "CHANGELOG.md", text)
+    (fault,) = checks.changelog_says_a_thing_once()
+    assert fault == "CHANGELOG.md:14: this stands in line 7 already: - A thing of two lines."

@@ -1,5 +1,7 @@
 from collections.abc import Sequence
 
+import pytest
+
 from jobwheel.admin.domain.run import PendingRun
 from jobwheel.admin.engine.address_slots import AddressSlots
 from tests.support.engine_parts import NOW_MS, pending_run
@@ -53,6 +55,20 @@ def test_as_many_may_be_under_way_as_land_in_a_tenth_of_a_second() -> None:
     assert len([n for n in range(500) if slots.take(LIVE, pending_run(n))]) > 50
     slots.slow_down(LIVE)
     assert not slots.take(LIVE, pending_run(99))
+
+
+@pytest.mark.parametrize(("take_off_s", "many"), [(0.0, 1), (0.05, 1), (0.1, 2), (0.2, 4), (9.0, 5)])
+def test_the_longer_take_offs_last_the_more_may_be_under_way(take_off_s: float, many: int) -> None:
+    slots = AddressSlots(4, 100_000)
+    take_all(slots, LIVE, 12)
+    for hundredth in range(30):
+        slots.give_back(LIVE, 11, hundredth / 100)
+        take_all(slots, LIVE, 11)
+    for _ in range(30):
+        slots.note_take_off(take_off_s)
+    under_way = 12 + len([n for n in range(900) if slots.take(LIVE, pending_run(n))])
+    # Ten times eleven land within a tenth of a second.
+    assert under_way in (110 * many - 1, 110 * many)
 
 
 def test_a_called_run_has_the_slot_that_it_was_called_for() -> None:

@@ -4,7 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from jobwheel.admin.domain.ids import JobId
+from jobwheel.admin.domain.ids import JobId, RunId
+from jobwheel.admin.domain.writes import Accepted
 from jobwheel.admin.engine.context import EngineContext, EngineLimits
 from jobwheel.admin.engine.engine import Engine
 from jobwheel.admin.engine.executor_client import ExecutorClient
@@ -101,3 +102,17 @@ async def test_a_node_beats_and_leaves(store: Store, clock: FakeClock) -> None:
 
 async def _beats(store: Store) -> list[int]:
     return [beat_ms for _, _, beat_ms in await store.database.read(nodes.live_nodes)]
+
+
+async def test_sends_are_behind_when_a_claims_worth_waits_before_or_after_them(engine: Engine) -> None:
+    lane = engine.launcher.lanes[1]
+    lane.put([pending_run(n) for n in range(999)])
+    assert not engine.is_behind()
+    lane.put([pending_run(999)])
+    assert engine.is_behind()
+    lane.take(500)
+    assert not engine.is_behind()
+    for n in range(1000):
+        assert not engine.is_behind()
+        engine.writer.add(Accepted(RunId(n), NOW_MS, None, ""))
+    assert engine.is_behind()

@@ -4,12 +4,13 @@ import secrets
 import pytest
 
 from jobwheel.admin.domain.ids import JobId
-from jobwheel.admin.engine.executor_client import Answer, AnswerKind, ExecutorClient
+from jobwheel.admin.engine.executor_answers import Answer, AnswerKind
+from jobwheel.admin.engine.executor_client import ExecutorClient, Statuses
 from jobwheel.admin.engine.requests import trigger_request
 from jobwheel.kernel.secret import Secret
 from jobwheel.wire.client import WireClient
 from jobwheel.wire.errors import MalformedMessageError, UncertainError, UnreachableError
-from jobwheel.wire.messages import JobQuery, LogQuery
+from jobwheel.wire.messages import JobQuery, KillRequest, LogQuery, RunStatus
 from tests.support.engine_parts import NOW_MS, SECOND_MS, dispatch_job, pending_run
 from tests.support.http_peer import Behaviour, HttpPeer, never, raw, reply, reset, unused_port
 
@@ -32,6 +33,12 @@ def envelope(**fields: object) -> Behaviour:
     return reply(json.dumps(fields).encode())
 
 
+def refusal(run_id: int, code: int) -> Behaviour:
+    """A callback in the place of an envelope, as executors in Go answer a run that they do not take."""
+    result = {"logId": run_id, "logDateTim": NOW_MS, "executeResult": {"code": code, "msg": "Task not registred"}}
+    return reply(json.dumps([result]).encode())
+
+
 @pytest.mark.parametrize(
     ("behaviour", "kind", "code"),
     [
@@ -45,6 +52,11 @@ def envelope(**fields: object) -> Behaviour:
         (envelope(code=0), AnswerKind.REJECTED, 0),
         (envelope(code=500, reason="unknown_handler"), AnswerKind.REJECTED, 500),
         (envelope(code=500, reason="a reason of a later version"), AnswerKind.REJECTED, 500),
+        (refusal(90_071, 500), AnswerKind.REJECTED, 500),
+        (refusal(90_071, 501), AnswerKind.REJECTED, 501),
+        (refusal(90_071, 200), AnswerKind.ACCEPTED, 200),
+        (refusal(90_072, 500), AnswerKind.UNCONFIRMED, 500),
+        (reply(b"[]"), AnswerKind.UNCONFIRMED, 500),
         (reply(b""), AnswerKind.UNCONFIRMED, 500),
         (reply(b"<html>OK</html>"), AnswerKind.UNCONFIRMED, 500),
         (reply(b'{"status":"ok"}'), AnswerKind.UNCONFIRMED, 500),
@@ -124,6 +136,26 @@ async def test_an_older_executor_at_the_address_of_a_newer_one_is_learnt_as_well
     assert paths(peer) == ["/run", "/trigger", "/trigger", "/run", "/run"]
 
 
+async def test_an_address_that_registered_as_newer_is_not_tried(wire: WireClient, peer: HttpPeer) -> None:
+    client = client_of(wire)
+    newer = {peer.root}
+    client.use_registrations(newer.__contains__)
+    peer.script[:] = [reply(), envelope(code=200, data=LOG_PAGE)]
+    assert (await client.run(peer.root, "orders", REQUEST)).kind is AnswerKind.ACCEPTED
+    await client.read_log(peer.root, "orders", LogQuery(9, SECOND_MS, 1))
+    assert paths(peer) == ["/trigger", "/log"]
+    assert b'"logDateTime"' in peer.requests[1].body
+
+
+async def test_what_an_address_answers_goes_before_how_it_registered(wire: WireClient, peer: HttpPeer) -> None:
+    client = client_of(wire)
+    client.use_registrations(lambda _: True)
+    peer.script[:] = [UNKNOWN_TRIGGER]
+    for _ in range(2):
+        assert (await client.run(peer.root, "orders", REQUEST)).kind is AnswerKind.ACCEPTED
+    assert paths(peer) == ["/trigger", "/run", "/run"]
+
+
 async def test_who_knows_neither_path_rejects_and_is_asked_anew(wire: WireClient, peer: HttpPeer) -> None:
     for unknown in ((UNKNOWN_RUN, UNKNOWN_TRIGGER), (reply(b"?", 404), reply(b"?", 404))):
         answer = await answer_to(wire, peer, *unknown)
@@ -177,6 +209,7 @@ async def test_an_executor_of_ours_is_told_more(wire: WireClient, peer: HttpPeer
         (reply(b'{"code":500,"msg":"no upstream"}', status=503), AnswerKind.UNCONFIRMED, None),
         (reset, AnswerKind.UNCONFIRMED, None),
         (reply(b"<html>"), AnswerKind.UNCONFIRMED, None),
+        (envelope(code=500, msg="The access token is wrong."), AnswerKind.REJECTED, None),
     ],
 )
 async def test_whether_a_job_is_idle(
@@ -211,6 +244,55 @@ async def test_nobody_there_is_neither_idle_nor_alive(wire: WireClient) -> None:
     assert await client.is_idle(address, "orders", JobQuery(JobId(7))) is None
     assert (await client.idle_beat(address, "orders", JobQuery(JobId(7)))).kind is AnswerKind.UNREACHABLE
     assert (await client.beat(address, "orders")).kind is AnswerKind.UNREACHABLE
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "known"),
+    [
+        (envelope(code=200, data={"7": "running", "8": "unknown"}, instance=INSTANCE), True),
+        (envelope(code=200, content={"7": "running", "8": "unknown"}, instance=INSTANCE), True),
+        (envelope(code=200, data={"7": "asleep"}), False),
+        (envelope(code=200), False),
+        (envelope(code=500, msg="invalid request, uri-mapping(/runStatus) not found."), False),
+        (reply(b'{"code":200,"data":{"7":"unknown"}}', status=503), False),
+        (reset, False),
+    ],
+)
+async def test_where_runs_are(wire: WireClient, peer: HttpPeer, behaviour: Behaviour, known: bool) -> None:
+    peer.script[:] = [behaviour]
+    states = Statuses(INSTANCE, {7: RunStatus.RUNNING, 8: RunStatus.UNKNOWN})
+    assert await client_of(wire).statuses(peer.root, "orders", [7, 8]) == (states if known else None)
+    assert (peer.requests[0].request_line, peer.requests[0].body) == (
+        "POST /runStatus HTTP/1.1",
+        b'{"logIds":[7,8]}',
+    )
+
+
+async def test_an_executor_is_told_to_end_a_run_or_all_of_a_job(wire: WireClient, peer: HttpPeer) -> None:
+    client = client_of(wire)
+    assert (await client.kill(peer.root, "orders", KillRequest(7, 90_071))).kind is AnswerKind.ACCEPTED
+    assert (await client.kill(peer.root, "orders", KillRequest(7))).kind is AnswerKind.ACCEPTED
+    assert [json.loads(asked.body) for asked in peer.requests] == [{"jobId": 7, "logId": 90_071}, {"jobId": 7}]
+    assert {asked.request_line for asked in peer.requests} == {"POST /kill HTTP/1.1"}
+
+
+async def test_who_chooses_the_token_is_told_the_address_and_its_app_name(wire: WireClient, peer: HttpPeer) -> None:
+    installation, own = secrets.token_urlsafe(16), secrets.token_urlsafe(16)
+    client = ExecutorClient(wire, Secret(installation), 3.0)
+    choices = iter([Secret(own), None])
+    asked = []
+
+    def choose(app_name: str, address: str, token: Secret | None) -> Secret | None:
+        asked.append((app_name, address, token))
+        return next(choices)
+
+    client.use_tokens(choose)
+    peer.script[:] = [envelope(code=200)] * 2
+    for _ in range(2):
+        await client.beat(peer.root, "orders")
+    assert asked == [("orders", peer.root, Secret(installation))] * 2
+    assert [own in repr(each) for each in peer.requests] == [True, False]
+    assert installation not in repr(peer.requests)
 
 
 LOG_PAGE = {"fromLineNum": 1, "toLineNum": 2, "logContent": "a\nb\n", "isEnd": True}

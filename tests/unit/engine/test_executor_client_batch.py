@@ -6,7 +6,8 @@ import secrets
 
 import pytest
 
-from jobwheel.admin.engine.executor_client import Answer, AnswerKind, ExecutorClient
+from jobwheel.admin.engine.executor_answers import Answer, AnswerKind
+from jobwheel.admin.engine.executor_client import ExecutorClient
 from jobwheel.admin.engine.requests import trigger_request
 from jobwheel.kernel.secret import Secret
 from jobwheel.wire.batch import MOST_IN_BATCH

@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from jobwheel.admin.domain.ids import GroupId, JobId
-from jobwheel.admin.engine.lanes import Lane, SlowJobs
+from jobwheel.admin.engine.lanes import MOST_IN_TAKE_OFF, Lane, SlowJobs
 from tests.support.engine_parts import pending_run
 
 
@@ -72,6 +72,24 @@ async def test_a_lane_is_ready_while_a_run_waits() -> None:
     assert not waiting.done()
     lane.clear()
     lane.put_first([pending_run(1)])
+    await asyncio.wait_for(waiting, 1)
+
+
+async def test_a_lane_is_crowded_while_half_a_take_off_waits() -> None:
+    lane = Lane("fast", 1)
+    half = MOST_IN_TAKE_OFF // 2
+    waiting = asyncio.create_task(lane.crowded())
+    lane.put([pending_run(n) for n in range(half - 1)])
+    await asyncio.sleep(0)  # noqa: TID251 - a turn of the loop
+    assert not waiting.done()
+    lane.hold_back([pending_run(half)])
+    await asyncio.wait_for(waiting, 1)
+    await asyncio.wait_for(lane.crowded(), 1)
+    lane.take(1)
+    waiting = asyncio.create_task(lane.crowded())
+    await asyncio.sleep(0)  # noqa: TID251 - a turn of the loop
+    assert not waiting.done()
+    lane.call([pending_run(1)])
     await asyncio.wait_for(waiting, 1)
 
 

@@ -8,7 +8,7 @@ import pytest
 from jobwheel.admin.domain.ids import NodeId
 from jobwheel.admin.domain.run import TriggerType
 from jobwheel.admin.domain.writes import MOST_MESSAGE_BYTES, cut_message
-from jobwheel.admin.engine.executor_client import Answer, AnswerKind
+from jobwheel.admin.engine.executor_answers import Answer, AnswerKind
 from jobwheel.admin.engine.routing import UnknownStrategyError
 from jobwheel.admin.engine.trigger_message import TriggerMessages
 from jobwheel.admin.engine.trigger_words import WORDS, TriggerWords

@@ -9,7 +9,6 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
 from jobwheel.admin.services import errors
-from jobwheel.admin.services.job_input import LATER_FIELDS
 from jobwheel.admin.store.database import is_outage
 from jobwheel.kernel.errors import JobwheelError
 from jobwheel.kernel.logging import get_logger
@@ -18,18 +17,28 @@ from jobwheel.schedule import ScheduleError
 log = get_logger(__name__)
 
 STATUSES: Final[Mapping[type[JobwheelError], int]] = {
+    errors.NotSignedInError: 401,
     errors.SignInRefusedError: 401,
+    errors.ForbiddenError: 403,
     errors.WrongPasswordError: 403,
     errors.NotFoundError: 404,
     errors.TakenError: 409,
     errors.VersionConflictError: 409,
+    errors.AmbiguousGroupError: 409,
+    errors.PlanChangedError: 409,
+    errors.KeylessJobsError: 409,
+    errors.OpenRunsError: 409,
     errors.NeverFiresError: 409,
     errors.GroupInUseError: 409,
+    errors.RunEndedError: 409,
+    errors.KillsWholeJobError: 409,
+    errors.TooManyTokensError: 409,
     errors.InvalidFieldError: 422,
-    errors.NotSupportedYetError: 422,
     ScheduleError: 422,
     errors.SignInThrottledError: 429,
+    errors.TooManyGuessesError: 429,
     errors.ExecutorUnreachableError: 502,
+    errors.TooManyWaitingError: 503,
 }
 """The HTTP status of each error; what is not in it is a fault of ours: 500."""
 
@@ -72,15 +81,23 @@ def status_of(error: JobwheelError) -> int:
     return next((STATUSES[each] for each in type(error).__mro__ if each in STATUSES), 500)
 
 
+def reply_to(error: JobwheelError) -> Response:
+    """The reply to an error that has a status of its own."""
+    headers = {}
+    if isinstance(error, errors.SignInThrottledError | errors.TooManyGuessesError):
+        headers["Retry-After"] = str(error.retry_after_s)
+    return error_response(status_of(error), error.code, error.message, error.field, headers)
+
+
+def reply_to_outage(path: str, error: Exception) -> Response:
+    """The reply while the database is away."""
+    log.warning("api.database_unavailable", path=path, error=repr(error))
+    return error_response(503, "database_unavailable", "the database cannot be used at the moment; try again")
+
+
 async def _on_jobwheel_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, JobwheelError)
-    status = status_of(error)
-    if status == 500:
-        return await _on_any_error(request, error)
-    headers = {}
-    if isinstance(error, errors.SignInThrottledError):
-        headers["Retry-After"] = str(error.retry_after_s)
-    return error_response(status, error.code, error.message, error.field, headers)
+    return await _on_any_error(request, error) if status_of(error) == 500 else reply_to(error)
 
 
 async def _on_validation_error(_: Request, error: Exception) -> Response:
@@ -91,9 +108,6 @@ async def _on_validation_error(_: Request, error: Exception) -> Response:
         reason = first.get("ctx", {}).get("error", "")
         return error_response(400, "malformed_json", f"the body is not JSON: {reason} at character {first['loc'][-1]}")
     field = _field(first)
-    if first["type"] == "extra_forbidden" and field in LATER_FIELDS:
-        later = errors.NotSupportedYetError(field, str(first.get("input"))[:100], ())
-        return error_response(422, later.code, later.message, later.field)
     problem = _problem(first)
     message = f"{field}: {problem}" if field else f"the body {problem}"
     return error_response(422, errors.InvalidFieldError.code, message, field or None)
@@ -109,8 +123,7 @@ async def _on_http_error(_: Request, error: Exception) -> Response:
 
 async def _on_any_error(request: Request, error: Exception) -> Response:
     if is_outage(error):
-        log.warning("api.database_unavailable", path=request.url.path, error=repr(error))
-        return error_response(503, "database_unavailable", "the database cannot be used at the moment; try again")
+        return reply_to_outage(request.url.path, error)
     log.error("api.request_failed", exc_info=error, method=request.method, path=request.url.path)
     return error_response(500, "internal", "the request failed by a fault of the server; its log says more")
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from http.cookies import CookieError, SimpleCookie
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -10,18 +9,19 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from jobwheel.admin.api.access import AccessTable, Rule, Who
-from jobwheel.admin.api.errors import error_response
-from jobwheel.admin.domain.user import Role
-from jobwheel.admin.services.sign_in import SignIn
-from jobwheel.admin.store.sessions import LiveSession
-from jobwheel.kernel.secret import Secret
+from jobwheel.admin.api.access import AccessTable
+from jobwheel.admin.api.errors import error_response, reply_to, reply_to_outage, status_of
+from jobwheel.admin.api.identity import Doorkeeper, uses_token
+from jobwheel.admin.store.database import is_outage
+from jobwheel.kernel.errors import JobwheelError
 
-COOKIE: Final = "jobwheel_session"
-SESSION_KEY: Final = "jobwheel.session"
-TOKEN_KEY: Final = "jobwheel.session_token"  # noqa: S105 - a key of the request's scope
+ASKER_KEY: Final = "jobwheel.asker"
 MOST_BODY_BYTES: Final = 1024 * 1024
+MOST_DOCUMENT_BYTES: Final = 10 * 1024 * 1024
 MOST_DEPTH: Final = 32
+
+# A thousand jobs with their scripts.
+_DOCUMENTS: Final = frozenset({"/api/v1/jobs/plan", "/api/v1/jobs/apply"})
 
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD"})
 # The closing quote may be missing: a search that fails there and begins again at the next quote would be quadratic.
@@ -45,14 +45,12 @@ _HEADERS: Final = {
 class Gate:
     """ASGI middleware that enforces the access table, the same-origin rule and the body limits.
 
-    A route behind it finds the session in the scope under `SESSION_KEY` (None for a guest) and its token under
-    `TOKEN_KEY`. All replies get the security headers.
+    A route behind it finds who asks in the scope under `ASKER_KEY`. All replies get the security headers.
     """
 
-    def __init__(self, app: ASGIApp, sign_in: SignIn, metrics_token: Secret | None) -> None:
+    def __init__(self, app: ASGIApp, doorkeeper: Doorkeeper) -> None:
         self._app = app
-        self._sign_in = sign_in
-        self._metrics_token = metrics_token
+        self._doorkeeper = doorkeeper
         self._table = AccessTable()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -72,46 +70,25 @@ class Gate:
 
     async def _refusal(self, scope: Scope) -> Response | None:
         method, path = scope["method"], scope["path"]
-        rule = self._table.find(method, path)
-        if rule is None:
+        found = self._table.find(method, path)
+        if found is None:
             return _no_route(method, path, self._table.methods(path))
         headers = Headers(scope=scope)
-        if method not in _SAFE_METHODS and not _is_same_origin(headers, scope["scheme"]):
+        # A page of another site makes browsers send cookies, but no tokens.
+        may_be_foreign = method in _SAFE_METHODS or uses_token(found.rule.who, headers)
+        if not may_be_foreign and not _is_same_origin(headers, scope["scheme"]):
             message = "a change must come from a page of this server, not from that of another"
             return error_response(403, "foreign_origin", message)
-        return await self._judge(rule, scope, headers)
-
-    async def _judge(self, rule: Rule, scope: Scope, headers: Headers) -> Response | None:
-        scope[SESSION_KEY] = scope[TOKEN_KEY] = None
-        if rule.who is Who.OPEN:
-            return None
-        if rule.who is Who.METRICS and self._has_metrics_token(headers):
-            return None
-        token = session_token(headers)
-        session = None if token is None else await self._sign_in.find(token)
-        scope[SESSION_KEY], scope[TOKEN_KEY] = session, token
-        return None if rule.who is Who.ANYBODY else _judge_session(rule.who, session)
-
-    def _has_metrics_token(self, headers: Headers) -> bool:
-        scheme, _, token = headers.get("authorization", "").partition(" ")
-        return self._metrics_token is not None and scheme.lower() == "bearer" and self._metrics_token.matches(token)
-
-
-def session_token(headers: Headers) -> str | None:
-    """The session token of a request's cookie."""
-    try:
-        cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
-    except CookieError:
+        client = scope.get("client")
+        try:
+            scope[ASKER_KEY] = await self._doorkeeper.admit(found, headers, client[0] if client else "unknown")
+        except Exception as error:
+            if is_outage(error):
+                return reply_to_outage(path, error)
+            if isinstance(error, JobwheelError) and status_of(error) != 500:
+                return reply_to(error)
+            raise
         return None
-    return None if cookie is None or not cookie.value else cookie.value
-
-
-def _judge_session(who: Who, session: LiveSession | None) -> Response | None:
-    if session is None:
-        return error_response(401, "not_signed_in", "sign in first: POST /api/v1/session")
-    if who is not Who.SIGNED_IN and session.user.role is not Role.ADMIN:
-        return error_response(403, "forbidden", f"the role {session.user.role} may not do this")
-    return None
 
 
 def _no_route(method: str, path: str, methods: Sequence[str]) -> Response:
@@ -149,9 +126,10 @@ def _is_same_origin(headers: Headers, scheme: str) -> bool:
 async def _read_body(scope: Scope, receive: Receive) -> tuple[bytes, Response | None]:
     """The whole body, if it is not too large, too deep or of another kind than JSON or a form."""
     headers = Headers(scope=scope)
-    too_large = error_response(413, "too_large", f"the body is larger than {MOST_BODY_BYTES} bytes")
+    most = MOST_DOCUMENT_BYTES if scope["path"] in _DOCUMENTS else MOST_BODY_BYTES
+    too_large = error_response(413, "too_large", f"the body is larger than {most} bytes")
     length = headers.get("content-length", "0")
-    if not length.isdigit() or len(length) > 12 or int(length) > MOST_BODY_BYTES:
+    if not length.isdigit() or len(length) > 12 or int(length) > most:
         return b"", too_large
     chunks = bytearray()
     more = scope["method"] not in _SAFE_METHODS
@@ -161,7 +139,7 @@ async def _read_body(scope: Scope, receive: Receive) -> tuple[bytes, Response | 
             break
         chunks += message.get("body", b"")
         more = message.get("more_body", False)
-        if len(chunks) > MOST_BODY_BYTES:
+        if len(chunks) > most:
             return b"", too_large
     body = bytes(chunks)
     return body, _wrong_kind(headers, body) if body else None

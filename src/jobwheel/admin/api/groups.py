@@ -6,12 +6,13 @@ from fastapi import APIRouter
 from fastapi import Query as QueryMark
 from pydantic import BaseModel, Field
 
-from jobwheel.admin.api.caller import Actor
+from jobwheel.admin.api.caller import Actor, WhoAsks
 from jobwheel.admin.api.instants import to_text
 from jobwheel.admin.api.models import Body, Page, PageQuery, PatchBody, PathId, one_of, page_of
-from jobwheel.admin.domain.group import AddressType
+from jobwheel.admin.domain.group import AddressType, ExecutorLoad
 from jobwheel.admin.domain.ids import GroupId
 from jobwheel.admin.services.groups import ADDRESS_TYPES, Groups, GroupView
+from jobwheel.admin.services.probes import Probes, Reach
 
 AddressTypeName = Annotated[str, one_of(ADDRESS_TYPES)]
 
@@ -38,19 +39,45 @@ class GroupPatch(GroupFields, PatchBody):
     version: int | None = None
 
 
+class ExecutorLoadModel(BaseModel):
+    """What an executor on the SDK said with its last beat.
+
+    `running` and `queued` runs, the latter wait for their job's thread; `unreported` results, which no admin has yet;
+    `abandoned` threads, which nothing could end.
+    """
+
+    running: int
+    queued: int
+    unreported: int
+    abandoned: int
+
+
 class LiveAddressModel(BaseModel):
-    """An address that gets runs, but none anew while it is draining; one of a fixed list never beats."""
+    """An address that gets runs, but none anew while it is draining; one of a fixed list never beats.
+
+    `load` is null of executors that do not tell.
+    """
 
     address: str
     last_beat_at: str | None
     instance_id: str | None
     draining: bool
+    load: ExecutorLoadModel | None
 
 
-class DrainBody(Body):
+class AddressBody(Body):
     """Which of the group's live addresses is meant."""
 
     address: str
+
+
+class ProbeModel(BaseModel):
+    """What an executor said to the node that was asked; `message` says why it is not alive to it."""
+
+    address: str
+    state: str = one_of(Reach)
+    message: str
+    took_ms: int
 
 
 class GroupModel(BaseModel):
@@ -66,13 +93,13 @@ class GroupModel(BaseModel):
     version: int
 
 
-def group_router(groups: Groups) -> APIRouter:
+def group_router(groups: Groups, probes: Probes) -> APIRouter:
     """The routes of groups."""
     router = APIRouter(prefix="/groups", tags=["groups"])
 
     @router.get("")
-    async def list_groups(query: Annotated[PageQuery, QueryMark()]) -> Page[GroupModel]:
-        found = await groups.page(query.after or 0, query.limit + 1)
+    async def list_groups(query: Annotated[PageQuery, QueryMark()], caller: WhoAsks) -> Page[GroupModel]:
+        found = await groups.page(query.after or 0, query.limit + 1, caller.group_ids)
         return page_of([_model(view) for view in found], [view.group.id for view in found], query.limit)
 
     @router.post("", status_code=201)
@@ -93,17 +120,33 @@ def group_router(groups: Groups) -> APIRouter:
         await groups.delete(GroupId(group_id), actor=actor)
 
     _add_draining(router, groups)
+    _add_probing(router, probes)
     return router
 
 
 def _add_draining(router: APIRouter, groups: Groups) -> None:
     @router.post("/{group_id}/drain")
-    async def drain_address(group_id: PathId, body: DrainBody, actor: Actor) -> GroupModel:
+    async def drain_address(group_id: PathId, body: AddressBody, actor: Actor) -> GroupModel:
         return _model(await groups.drain(GroupId(group_id), body.address, draining=True, actor=actor))
 
     @router.post("/{group_id}/undrain")
-    async def undrain_address(group_id: PathId, body: DrainBody, actor: Actor) -> GroupModel:
+    async def undrain_address(group_id: PathId, body: AddressBody, actor: Actor) -> GroupModel:
         return _model(await groups.drain(GroupId(group_id), body.address, draining=False, actor=actor))
+
+
+def _add_probing(router: APIRouter, probes: Probes) -> None:
+    @router.post("/{group_id}/probe")
+    async def probe_address(group_id: PathId, body: AddressBody) -> ProbeModel:
+        found = await probes.probe(GroupId(group_id), body.address)
+        return ProbeModel(address=found.address, state=found.reach, message=found.message, took_ms=found.took_ms)
+
+
+def _load(load: ExecutorLoad | None) -> ExecutorLoadModel | None:
+    if load is None:
+        return None
+    return ExecutorLoadModel(
+        running=load.running, queued=load.queued, unreported=load.spooled, abandoned=load.abandoned
+    )
 
 
 def _model(view: GroupView) -> GroupModel:
@@ -120,6 +163,7 @@ def _model(view: GroupView) -> GroupModel:
                 last_beat_at=to_text(each.last_beat_ms),
                 instance_id=each.instance_id,
                 draining=each.draining,
+                load=_load(each.load),
             )
             for each in view.live_addresses
         ],

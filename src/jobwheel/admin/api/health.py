@@ -5,6 +5,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel
 
 from jobwheel.admin.api.metrics import Metrics
+from jobwheel.admin.services.alarm_channels import AlarmChannels
 from jobwheel.admin.services.status import EngineStatus
 
 
@@ -22,10 +23,10 @@ class HealthModel(BaseModel):
     reasons: list[ReasonModel]
 
 
-def health_router(status: EngineStatus) -> APIRouter:
+def health_router(status: EngineStatus, alarms: AlarmChannels) -> APIRouter:
     """The routes of monitors."""
     router = APIRouter(tags=["monitoring"])
-    metrics = Metrics(status)
+    metrics = Metrics(status, alarms)
 
     @router.head("/health", include_in_schema=False)
     @router.get("/health")

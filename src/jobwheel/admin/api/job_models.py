@@ -5,10 +5,19 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, Field
 
 from jobwheel.admin.api.instants import from_text, to_text
-from jobwheel.admin.api.models import Body, Id, PageQuery, PatchBody, Query, one_of
-from jobwheel.admin.domain.event import Event
-from jobwheel.admin.domain.job import Job, PauseWindow
-from jobwheel.admin.domain.policies import BlockStrategy, GlueType, MisfireStrategy, RouteStrategy, RunLimitOverflow
+from jobwheel.admin.api.job_alarm_models import AlarmSettingsBody, AlarmSettingsModel
+from jobwheel.admin.api.models import Body, Id, JobRef, PageQuery, PatchBody, one_of
+from jobwheel.admin.domain.job import Job, JobActivity, LastRun, PauseWindow
+from jobwheel.admin.domain.policies import (
+    BlockStrategy,
+    GlueType,
+    MisfireStrategy,
+    RetryBackoff,
+    RouteStrategy,
+    RunLimitOverflow,
+    UncertainSend,
+)
+from jobwheel.admin.services.job_events import alarm_details
 from jobwheel.admin.services.job_plan import planned_next_ms
 from jobwheel.schedule import ScheduleType
 
@@ -40,9 +49,15 @@ class JobFields(Body):
     The schedule plans from `valid_from` on and before `valid_until` (null = no bound), and not in `pause_windows`. At
     most `run_limit` runs are under way at once in the whole cluster (null = no limit); those over it WAIT for one to
     end, or are ended at once (DISCARD).
+
+    A run that failed, timed out or is lost is tried again `retry_count` times, `retry_interval_s` seconds later each
+    (FIXED), or twice as long after each time (DOUBLING), `retry_most_s` at most (null = 30 days). When a run, or one of
+    its retries, has succeeded, each of `child_job_ids` runs once. Of a run that may not have arrived at an executor
+    that is not Jobwheel's own it is asked (ASK), or it is sent again and may run twice (SEND_AGAIN): `uncertain_send`.
+
+    Runs are kept for `retention_days` (0 = for ever, null = as the admin's setting says).
     """
 
-    group_id: Id = 0
     name: str = ""
     author: str = ""
     alarm_email: str = ""
@@ -58,27 +73,41 @@ class JobFields(Body):
     timeout_s: int = 0
     retry_count: int = 0
     glue_type: Annotated[str, one_of(GlueType)] = "BEAN"
-    child_job_ids: list[Id] = Field(default_factory=list)
-    key: str | None = None
     tags: list[str] = Field(default_factory=list)
     valid_from: str | None = None
     valid_until: str | None = None
     pause_windows: list[PauseWindowBody] = Field(default_factory=list)
     run_limit: int | None = None
     run_limit_overflow: Annotated[str, one_of(RunLimitOverflow)] = "WAIT"
+    retry_interval_s: int = 0
+    retry_backoff: Annotated[str, one_of(RetryBackoff)] = "FIXED"
+    retry_most_s: int | None = None
+    uncertain_send: Annotated[str, one_of(UncertainSend)] = "ASK"
+    retention_days: int | None = None
+    alarm_settings: AlarmSettingsBody = Field(default_factory=AlarmSettingsBody)
 
     def given(self) -> dict[str, Any]:
         """The fields that are given, as the use cases name them."""
-        given = self.model_dump(exclude_unset=True, exclude={"running", "version", "pause_windows"})
+        given = self.model_dump(exclude_unset=True, exclude={"running", "version", "pause_windows", "alarm_settings"})
         for field, name in _INSTANTS.items():
             if field in given:
                 given[name] = from_text(field, given.pop(field))
         if "pause_windows" in self.model_fields_set:
             given["pause_windows"] = [each.read(f"pause_windows[{at}]") for at, each in enumerate(self.pause_windows)]
+        if "alarm_settings" in self.model_fields_set:
+            given["alarms"] = self.alarm_settings.model_dump()
         return given
 
 
-class JobCreate(JobFields):
+class JobIdFields(JobFields):
+    """What may be said about a job that is known by its id: ids of others, and the key of its group's files."""
+
+    group_id: Id = 0
+    child_job_ids: list[JobRef] = Field(default_factory=list)
+    key: str | None = None
+
+
+class JobCreate(JobIdFields):
     """A new job, stopped unless `running`.
 
     One whose `glue_type` is not BEAN runs a script: `glue_source`, with `glue_remark` to say what it is. It begins with
@@ -93,7 +122,7 @@ class JobCreate(JobFields):
     glue_remark: str = ""
 
 
-class JobPatch(JobFields, PatchBody):
+class JobPatch(JobIdFields, PatchBody):
     """Fields that are left out stay as they are; with `version` only if nobody changed the job meanwhile."""
 
     version: int | None = None
@@ -107,27 +136,13 @@ class TriggerBody(Body):
 
 
 class JobQuery(PageQuery):
-    """Which jobs: `name` is a part of the name."""
+    """Which jobs: `name` is a part of the name, `tag` one of the tags (the case does not matter)."""
 
     group_id: Id | None = None
     status: Status | None = None
     handler: str | None = None
     name: str | None = None
-
-
-class PreviewQuery(Query):
-    """How many times, and from when (now)."""
-
-    count: int = 5
-    from_: str | None = Field(default=None, alias="from")
-
-
-class SchedulePreviewQuery(PreviewQuery):
-    """A schedule that need not be a job's."""
-
-    schedule_type: str
-    schedule_conf: str = ""
-    time_zone: str | None = None
+    tag: str | None = None
 
 
 class PauseWindowModel(BaseModel):
@@ -138,8 +153,21 @@ class PauseWindowModel(BaseModel):
     remark: str
 
 
+class LastRunModel(BaseModel):
+    """The newest run that is done, and how long it took since it was sent."""
+
+    id: int
+    outcome: str | None
+    planned_at: str | None
+    ended_at: str | None
+    took_ms: int | None
+
+
 class JobModel(BaseModel):
-    """A job. `next_planned_at` is null while nothing is planned: stopped, or waiting for the end of a run."""
+    """A job. `next_planned_at` is null while nothing is planned: stopped, or waiting for the end of a run.
+
+    `running_now` tells how many of its runs have been sent and are not done.
+    """
 
     id: int
     group_id: int
@@ -166,7 +194,15 @@ class JobModel(BaseModel):
     pause_windows: list[PauseWindowModel]
     run_limit: int | None
     run_limit_overflow: str
+    retry_interval_s: int
+    retry_backoff: str
+    retry_most_s: int | None
+    uncertain_send: str
+    retention_days: int | None
+    alarm_settings: AlarmSettingsModel
     status: Status
+    running_now: int
+    last_run: LastRunModel | None
     last_planned_at: str | None
     next_planned_at: str | None
     created_at: str
@@ -174,29 +210,10 @@ class JobModel(BaseModel):
     version: int
 
 
-class PreviewModel(BaseModel):
-    """The next times of a schedule, and the schedule in words."""
-
-    times: list[str]
-    description: str
-
-
-class EventModel(BaseModel):
-    """Something that happened."""
-
-    id: int
-    kind: str
-    at: str
-    actor: str
-    group_id: int | None
-    job_id: int | None
-    run_id: int | None
-    details: dict[str, Any]
-
-
-def job_model(job: Job) -> JobModel:
-    """A job for the API."""
+def job_model(job: Job, activity: JobActivity | None = None) -> JobModel:
+    """A job for the API; without an activity it has no runs."""
     settings = job.settings
+    activity = activity or JobActivity()
     return JobModel(
         id=job.id,
         group_id=settings.group_id,
@@ -226,6 +243,14 @@ def job_model(job: Job) -> JobModel:
         ],
         run_limit=settings.run_limit,
         run_limit_overflow=settings.run_limit_overflow,
+        retry_interval_s=settings.retry_interval_s,
+        retry_backoff=settings.retry_backoff,
+        retry_most_s=settings.retry_most_s,
+        uncertain_send=settings.uncertain_send,
+        retention_days=settings.retention_days,
+        running_now=activity.running,
+        last_run=None if activity.last_run is None else _last_run_model(activity.last_run),
+        alarm_settings=AlarmSettingsModel.model_validate(alarm_details(settings.alarms)),
         status="running" if job.running else "stopped",
         last_planned_at=to_text(job.last_ms),
         next_planned_at=to_text(planned_next_ms(job)),
@@ -235,15 +260,11 @@ def job_model(job: Job) -> JobModel:
     )
 
 
-def event_model(event: Event) -> EventModel:
-    """An event for the API."""
-    return EventModel(
-        id=event.id,
-        kind=event.kind,
-        at=to_text(event.at_ms),
-        actor=event.actor,
-        group_id=event.group_id,
-        job_id=event.job_id,
-        run_id=event.run_id,
-        details=dict(event.details),
+def _last_run_model(run: LastRun) -> LastRunModel:
+    return LastRunModel(
+        id=run.id,
+        outcome=run.outcome,
+        planned_at=to_text(run.planned_ms),
+        ended_at=to_text(run.ended_ms),
+        took_ms=run.took_ms,
     )

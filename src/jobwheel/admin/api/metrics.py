@@ -7,15 +7,17 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from jobwheel.admin.engine.figures import EngineFigures, ExecutorFigures, LatenessFigures
+from jobwheel.admin.services.alarm_channels import AlarmChannels
 from jobwheel.admin.services.status import EngineStatus
 
 
 class Metrics:
     """Renders the figures; each app has its own registry."""
 
-    def __init__(self, status: EngineStatus) -> None:
+    def __init__(self, status: EngineStatus, alarms: AlarmChannels) -> None:
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(_EngineCollector(status))
+        self._registry.register(_AlarmCollector(alarms))
         ProcessCollector(registry=self._registry)
 
     def render(self) -> bytes:
@@ -39,6 +41,23 @@ class _EngineCollector(Collector):
         for outcome, count in figures.outcomes.items():
             ended.add_metric([outcome.value], count)
         yield ended
+
+
+class _AlarmCollector(Collector):
+    def __init__(self, alarms: AlarmChannels) -> None:
+        self._alarms = alarms
+
+    def collect(self) -> Iterator[Metric]:
+        figures = self._alarms.figures
+        yield GaugeMetricFamily(
+            "jobwheel_alarms_waiting", "Alarms of the cluster that are not sent yet.", value=figures.waiting
+        )
+        sent = CounterMetricFamily("jobwheel_alarms_sent", "Alarms that this node sent.", labels=["kind"])
+        failed = CounterMetricFamily("jobwheel_alarms_failed", "Alarms that this node gave up.", labels=["kind"])
+        for family, counts in ((sent, figures.sent), (failed, figures.failed)):
+            for kind, count in counts.items():
+                family.add_metric([kind], count)
+            yield family
 
 
 def _scheduling(figures: EngineFigures) -> Iterator[Metric]:

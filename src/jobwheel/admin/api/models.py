@@ -13,6 +13,8 @@ DEFAULT_LIMIT: Final = 50
 MOST_LIMIT: Final = 500
 
 Id = Annotated[int, Field(ge=1, le=MOST_ID)]
+JobRef = Annotated[int, Field(ge=1, le=2**31 - 1)]
+"""The id of a job that a list names: no larger one can be stored."""
 PathId = Annotated[int, Path(ge=1, le=MOST_ID)]
 Cursor = Annotated[int | None, Field(ge=0, le=MOST_ID, description="The `next` of the page before")]
 

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter
 from fastapi import Query as QueryMark
 
-from jobwheel.admin.api.caller import Actor
+from jobwheel.admin.api.caller import WhoAsks
 from jobwheel.admin.api.models import Page, PageQuery, PathId, page_of
 from jobwheel.admin.api.script_models import (
     ScriptBody,
@@ -29,8 +29,9 @@ def script_router(scripts: Scripts) -> APIRouter:
         return script_model(await scripts.get(JobId(job_id)))
 
     @router.put("")
-    async def save_script(job_id: PathId, body: ScriptBody, actor: Actor) -> ScriptModel:
-        saved = await scripts.save(JobId(job_id), body.source, body.remark, version=body.version, actor=actor)
+    async def save_script(job_id: PathId, body: ScriptBody, caller: WhoAsks) -> ScriptModel:
+        own = scripts.within(caller.group_ids)
+        saved = await own.save(JobId(job_id), body.source, body.remark, version=body.version, actor=caller.name)
         return script_model(saved)
 
     @router.get("/versions")

@@ -4,7 +4,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
 from jobwheel.admin.api.caller import ClientInfo, SignedInSession, token_of
-from jobwheel.admin.api.gate import COOKIE
+from jobwheel.admin.api.identity import COOKIE
 from jobwheel.admin.api.instants import to_text
 from jobwheel.admin.api.models import Body
 from jobwheel.admin.services.sign_in import SignedIn, SignIn

@@ -2,14 +2,19 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 
+from jobwheel.admin.api.wire_jobs import WireHandler, WireJobs
+from jobwheel.admin.domain.caller import WireCaller
+from jobwheel.admin.domain.ids import RunId
+from jobwheel.admin.services.credentials import WireCredentials
 from jobwheel.admin.services.progress import ProgressBook
-from jobwheel.admin.services.registry import Registry, UnknownAppNameError
+from jobwheel.admin.services.registry import ForeignAppNameError, Registry, UnknownAppNameError
 from jobwheel.admin.services.results import Results
 from jobwheel.admin.store.database import is_outage
 from jobwheel.kernel.logging import get_logger
 from jobwheel.wire.codec import decode, encode_envelope
 from jobwheel.wire.dialects import decode_callbacks
 from jobwheel.wire.messages import (
+    APP_NAME_HEADER,
     FAILURE,
     SUCCESS,
     TOKEN_HEADER,
@@ -20,29 +25,40 @@ from jobwheel.wire.messages import (
 )
 from jobwheel.wire.progress import decode_progress
 from jobwheel.wire.server import Handler, Receive, Scope, Send, WireApp, WireRequest, normalise_path
-from jobwheel.wire.tokens import AccessTokens
 
 log = get_logger(__name__)
 
 _ROOTS = ("/api", "/xxl-job-admin/api")
 _REST = "/api/v1/"
+_MOST_LISTED = 20
 
 AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class WireEndpoints:
-    """`registry`, `registryRemove`, `callback` and `progress`; each asks for the token before it looks at the body."""
+    """`registry`, `registryRemove`, `callback`, `progress` and what manages jobs.
 
-    def __init__(self, tokens: AccessTokens, registry: Registry, results: Results, progress: ProgressBook) -> None:
-        self._tokens = tokens
+    Each asks for the token before it looks at the body; a group's token acts for that group alone.
+    """
+
+    def __init__(
+        self,
+        credentials: WireCredentials,
+        registry: Registry,
+        results: Results,
+        progress: ProgressBook,
+        jobs: WireJobs,
+    ) -> None:
+        self._credentials = credentials
         self._registry = registry
         self._results = results
         self._progress = progress
-        handlers = {
+        handlers: dict[str, WireHandler] = {
             "registry": self._register,
             "registryRemove": self._remove,
             "callback": self._callback,
             "progress": self._note_progress,
+            **jobs.handlers(),
         }
         self.app = WireApp(
             {f"{root}/{name}": self._guarded(handler) for root in _ROOTS for name, handler in handlers.items()}
@@ -59,13 +75,14 @@ class WireEndpoints:
 
         return front
 
-    def _guarded(self, handler: Handler) -> Handler:
+    def _guarded(self, handler: WireHandler) -> Handler:
         async def guarded(request: WireRequest) -> bytes:
-            if not self._tokens.accepts(request.header(TOKEN_HEADER)):
+            caller = self._credentials.judge(request.header(TOKEN_HEADER), request.header(APP_NAME_HEADER))
+            if caller is None:
                 log.warning("wire.wrong_token", path=request.path, client=request.client)
                 return encode_envelope(FAILURE, WRONG_TOKEN_MESSAGE)
             try:
-                return await handler(request)
+                return await handler(request, caller)
             except Exception as error:
                 if not is_outage(error):
                     raise
@@ -75,31 +92,38 @@ class WireEndpoints:
 
         return guarded
 
-    async def _register(self, request: WireRequest) -> bytes:
+    async def _register(self, request: WireRequest, caller: WireCaller) -> bytes:
         message = decode(request.body, RegistryRequest)
         try:
-            draining = await self._registry.register(message)
-        except UnknownAppNameError as error:
-            log.warning("wire.unknown_app_name", app_name=message.registry_key, client=request.client)
+            # Only executors of dialect C name their group beside the message.
+            is_newer = request.header(APP_NAME_HEADER) == message.registry_key
+            draining = await self._registry.register(message, caller, is_newer=is_newer)
+        except (UnknownAppNameError, ForeignAppNameError) as error:
+            log.warning("wire.app_name_refused", code=error.code, app_name=message.registry_key, client=request.client)
             return encode_envelope(FAILURE, error.message)
         # Whoever sent no features expects a text or nothing.
         ours = RegistryReply(AdminFeatures(progress=True, drain=draining))
         return encode_envelope(SUCCESS, value=None if message.features is None else ours)
 
-    async def _remove(self, request: WireRequest) -> bytes:
-        await self._registry.remove(decode(request.body, RegistryRequest))
+    async def _remove(self, request: WireRequest, caller: WireCaller) -> bytes:
+        message = decode(request.body, RegistryRequest)
+        try:
+            await self._registry.remove(message, caller)
+        except ForeignAppNameError as error:
+            log.warning("wire.app_name_refused", code=error.code, app_name=message.registry_key, client=request.client)
+            return encode_envelope(FAILURE, error.message)
         return encode_envelope(SUCCESS)
 
-    async def _callback(self, request: WireRequest) -> bytes:
+    async def _callback(self, request: WireRequest, caller: WireCaller) -> bytes:
         batch = decode_callbacks(request.body)
         named = _named("wire.callbacks_rejected", request, batch.rejected)
-        await self._results.settle(batch.results)
-        return encode_envelope(SUCCESS, named)
+        unknown = await self._results.settle(batch.results, caller.group_id)
+        return encode_envelope(SUCCESS, _with_unknown(named, request, unknown))
 
-    async def _note_progress(self, request: WireRequest) -> bytes:
+    async def _note_progress(self, request: WireRequest, caller: WireCaller) -> bytes:
         told, bad = decode_progress(request.body)
         named = _named("wire.progress_rejected", request, bad)
-        self._progress.note(told)
+        self._progress.note(told, caller.group_id)
         return encode_envelope(SUCCESS, named)
 
 
@@ -109,6 +133,20 @@ def _named(event: str, request: WireRequest, bad: Sequence[str]) -> str | None:
         return None
     log.warning(event, client=request.client, rejected=bad[:5], count=len(bad))
     return "; ".join(bad)[:2000]
+
+
+def _with_unknown(named: str | None, request: WireRequest, unknown: Sequence[RunId]) -> str | None:
+    """Tell the log, and in the reply, of results for runs that are not there: deleted, or another installation's.
+
+    Not as a bad item, which our executors write down for people: deleting a job that runs is nothing wrong.
+    """
+    if not unknown:
+        return named
+    log.warning("wire.callbacks_of_unknown_runs", client=request.client, runs=list(unknown[:5]), count=len(unknown))
+    listed = ", ".join(str(each) for each in unknown[:_MOST_LISTED])
+    more = f" and {len(unknown) - _MOST_LISTED} more" if len(unknown) > _MOST_LISTED else ""
+    told = f"there is no run {listed}{more}: nothing was stored of it"
+    return told if named is None else f"{named}; {told}"
 
 
 def _is_wire(path: str) -> bool:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from jobwheel.admin.domain.drain import Drain
+from jobwheel.admin.domain.group_token import GroupToken, TokenRef
 from jobwheel.admin.domain.ids import GroupId
 
 
@@ -18,7 +19,7 @@ class AddressType(IntEnum):
 class Group:
     """A stored group. `addresses` of a registered group are those live when it was written last.
 
-    `drains` may hold some of processes that are gone.
+    `drains` may hold some of processes that are gone, `tokens` some that are not valid any more.
     """
 
     id: GroupId
@@ -29,6 +30,7 @@ class Group:
     updated_ms: int
     version: int
     drains: tuple[Drain, ...] = ()
+    tokens: tuple[GroupToken, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,9 @@ class Registration:
     """One address of an app name in the registry; `beat_ms` by the database's clock.
 
     `batch`: the executor there announced that it takes many runs in one request. Only one of ours tells its `load`.
-    `draining`: it gets no new runs.
+    `is_newer`: it registered as executors of dialect C do, which take `/trigger` in place of `/run`.
+    `draining`: it gets no new runs. `kills_by_run`: it can end one run of a job alone. `token`: which token of a group
+    it registered with; None: the installation's.
     """
 
     app_name: str
@@ -63,6 +67,21 @@ class Registration:
     batch: bool = False
     load: ExecutorLoad | None = None
     draining: bool = False
+    kills_by_run: bool = False
+    token: TokenRef | None = None
+    is_newer: bool = False
+
+
+def normal_address(address: str) -> str:
+    """An address as addresses are compared: a slash at its end does not matter."""
+    return address.strip().rstrip("/")
+
+
+def may_have_runs(group: Group, registration: Registration, now_ms: int) -> bool:
+    """Whether it registered with the installation's token, or with one of this group that is valid still."""
+    return registration.token is None or any(
+        registration.token == TokenRef(group.id, each.id) and each.is_valid(now_ms) for each in group.tokens
+    )
 
 
 MOST_ADDRESS = 255

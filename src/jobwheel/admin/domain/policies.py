@@ -33,6 +33,20 @@ class RunLimitOverflow(StrEnum):
     DISCARD = "DISCARD"
 
 
+class RetryBackoff(StrEnum):
+    """How long the retries of a run wait: the job's interval each, or twice as long as the one before."""
+
+    FIXED = "FIXED"
+    DOUBLING = "DOUBLING"
+
+
+class UncertainSend(StrEnum):
+    """What happens to a run that may not have arrived at an executor that could run it twice."""
+
+    ASK = "ASK"
+    SEND_AGAIN = "SEND_AGAIN"
+
+
 class BlockStrategy(StrEnum):
     """What an executor does with a run of a job that is running there already."""
 

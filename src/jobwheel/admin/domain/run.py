@@ -1,6 +1,7 @@
 """A run, its phases and outcomes, and the one place that says which may follow which."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -98,10 +99,26 @@ class Shard(msgspec.Struct, frozen=True, gc=False):
         return Shard(int(index), int(total))
 
 
+class Lineage(msgspec.Struct, frozen=True, gc=False):
+    """What a run comes of, if of another run.
+
+    Attributes:
+        first_run_id: the first run of its chain of retries; None if it is the first itself.
+        parent_run_id: the run whose success made it, or the first of its chain.
+        retries_left: how often it is retried still; of a first run the job says so when it fails.
+        address: where it is to go; "" = wherever its route says.
+    """
+
+    first_run_id: RunId | None = None
+    parent_run_id: RunId | None = None
+    retries_left: int = 0
+    address: str = ""
+
+
 class NewRun(msgspec.Struct, frozen=True, gc=False):
     """A run that its cause writes as a pending row. Times are epoch milliseconds.
 
-    `broadcast_id` is the run of shard 0, which every shard of a broadcast names.
+    `broadcast_id` is the run of shard 0, which every shard of a broadcast names. `lineage` is None for nearly all.
     """
 
     job_id: JobId
@@ -116,12 +133,14 @@ class NewRun(msgspec.Struct, frozen=True, gc=False):
     attempt: int = 1
     shard: Shard | None = None
     broadcast_id: RunId | None = None
+    lineage: Lineage | None = None
 
 
 class PendingRun(msgspec.Struct, frozen=True, gc=False):
     """A run that waits for its due time: what the engine holds in memory of it.
 
-    A shard of a broadcast that has been sent before goes to the `address` that it had.
+    A shard of a broadcast that has been sent before goes to the `address` that it had. `retries_left` has a meaning
+    from the second attempt on.
     """
 
     id: RunId
@@ -137,11 +156,17 @@ class PendingRun(msgspec.Struct, frozen=True, gc=False):
     shard: Shard | None = None
     address: str = ""
     broadcast_id: RunId | None = None
+    parent_run_id: RunId | None = None
+    retries_left: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run as people see it: one row of the run log."""
+    """A run as people see it: one row of the run log.
+
+    `unheard_ms`: of an open run, since when nothing was heard. `kill_ms`: when a kill was asked for. Both are by the
+    database's clock.
+    """
 
     id: RunId
     job_id: JobId
@@ -165,3 +190,42 @@ class Run:
     handle_message: str | None
     shard: Shard | None = None
     broadcast_id: RunId | None = None
+    first_run_id: RunId | None = None
+    parent_run_id: RunId | None = None
+    instance_id: str | None = None
+    unheard_ms: int | None = None
+    kill_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RelatedRun:
+    """A run that another one has to do with, as people see it in a list. Times are epoch milliseconds."""
+
+    id: RunId
+    job_id: JobId
+    trigger_type: TriggerType | None
+    attempt: int
+    shard: Shard | None
+    phase: Phase | None
+    outcome: Outcome | None
+    planned_ms: int | None
+    due_ms: int | None
+    ended_ms: int | None
+    executor_address: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """What a run comes of, and what came of it: by their ids, and within bounds.
+
+    Attributes:
+        parent: the run whose success made it.
+        attempts: the run, what it is a retry of, and its retries.
+        shards: the runs of its broadcast, with their retries.
+        children: what the success of its chain, or of its broadcast, has made.
+    """
+
+    parent: RelatedRun | None
+    attempts: Sequence[RelatedRun]
+    shards: Sequence[RelatedRun]
+    children: Sequence[RelatedRun]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import msgspec
 
 from jobwheel.admin.domain.ids import GroupId, JobId, NodeId, RunId
-from jobwheel.admin.domain.run import Outcome
+from jobwheel.admin.domain.run import Outcome, PendingRun
 from jobwheel.wire.mend import without_surrogates
 
 MOST_MESSAGE_BYTES = 60_000
@@ -37,21 +37,49 @@ class TakeBack(msgspec.Struct, frozen=True, gc=False):
 
 
 class Accepted(msgspec.Struct, frozen=True, gc=False):
-    """sending or unconfirmed → accepted: the executor said yes."""
+    """sending or unconfirmed → accepted: the executor said yes.
+
+    By the database's clock: when it was heard of, and when it is looked at first if there is no result until then.
+    Without these it is never looked at.
+    """
 
     run_id: RunId
     accepted_ms: int
     instance_id: str | None
     message: str
+    heard_ms: int | None = None
+    check_ms: int | None = None
 
 
 class Unsent(msgspec.Struct, frozen=True, gc=False):
-    """sending or unconfirmed → done, without a result: rejected, unreachable, discarded, lost."""
+    """sending or unconfirmed → done, without a result: rejected, unreachable, discarded, lost.
+
+    Whatever it says, a run that a kill was asked for has been killed unsent.
+    """
 
     run_id: RunId
     ended_ms: int
     code: int
     outcome: Outcome
+    message: str
+
+
+class Unanswered(msgspec.Struct, frozen=True, gc=False):
+    """accepted or unconfirmed → done, since no result is waited for any more.
+
+    Killed if a kill was asked for, else lost; `message` stands where a result's would.
+    """
+
+    run_id: RunId
+    ended_ms: int
+    message: str
+
+
+class Cancelled(msgspec.Struct, frozen=True, gc=False):
+    """pending, whoever's, or sending → done: killed before anything of it was written. Only if a kill was asked for."""
+
+    run_id: RunId
+    ended_ms: int
     message: str
 
 
@@ -79,12 +107,11 @@ class Settlement(msgspec.Struct, frozen=True, gc=False):
     accepted: Accepted | None = None
 
 
-RunWrite = Accepted | Unsent | Unconfirmed | Settlement
+RunWrite = Accepted | Unsent | Unanswered | Cancelled | Unconfirmed | Settlement
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """A run of the job that a write has ended."""
+class Ended(msgspec.Struct, frozen=True, gc=False):
+    """A run of the job that a write has ended, and how: `killed` for a failure if somebody had asked for that."""
 
     run_id: RunId
     job_id: JobId
@@ -100,11 +127,13 @@ class Applied:
         ended: the runs that it ended.
         rescheduled: whether a FIX_DELAY job got its next time.
         called: whether runs that waited for room in their job's limit are this node's now.
+        pending: the retries and children that it made; this node's, and they may fly once it is committed.
     """
 
     ended: Sequence[Ended]
     rescheduled: bool
     called: bool = False
+    pending: Sequence[PendingRun] = ()
 
 
 def cut_message(text: str, most_bytes: int = MOST_MESSAGE_BYTES) -> str:

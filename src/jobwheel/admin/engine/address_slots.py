@@ -8,6 +8,7 @@ from jobwheel.admin.domain.run import PendingRun
 
 _APPROACH = 3
 _WINDOW_S = 0.1
+_MOST_WINDOWS = 5
 _CALLED_TOGETHER = 4
 _MOST_OVERBOOKED = 1000
 
@@ -36,8 +37,10 @@ class AddressSlots:
     """How many runs are on their way to each address; one beyond that is parked, and called when some have landed.
 
     On their way are those on the wire and those that took off and wait for it: three times as many as may be on the
-    wire, or as many as landed within a tenth of a second if the address is that fast. So the wire is not idle while the
-    next take-off is being committed, and the faster an address is, the more share a commit. A parked run is in nobody's
+    wire, or as many as landed within a tenth of a second if the address is that fast; within two take-offs if these
+    last longer, half a second at most. So the wire is not idle while the next take-off is being committed, and the
+    faster an address is, the more share a commit. A number that lasts for less than a take-off would shrink with every
+    one: what lands decides how many may fly. A parked run is in nobody's
     way: a dead executor, at which every send waits for its time-out, holds up no other address. Nor do its parked runs
     fill the memory: of `most_parked` in all, an address that has its share has no place for more.
     """
@@ -49,6 +52,7 @@ class AddressSlots:
         # By run id: a called run's slot is kept for it.
         self._called: dict[int, _Address] = {}
         self._in_use = 0
+        self._take_off_s = 0.0
         self.parked = 0
         """How many runs are parked."""
 
@@ -113,6 +117,10 @@ class AddressSlots:
                 state.called -= 1
                 self._drop_if_idle(state)
 
+    def note_take_off(self, took_s: float) -> None:
+        """Runs have taken off; from the moment when they had their slots that took so long."""
+        self._take_off_s += (took_s - self._take_off_s) / 4
+
     def slow_down(self, address: str) -> None:
         """The address did not answer: how fast it was before says nothing any more."""
         state = self._addresses.get(address)
@@ -160,7 +168,8 @@ class AddressSlots:
         return turn
 
     def _allowed(self, state: _Address) -> int:
-        return max(self._limit * _APPROACH, state.landed, state.landed_before)
+        windows = min(_MOST_WINDOWS, max(1.0, 2 * self._take_off_s / _WINDOW_S))
+        return max(self._limit * _APPROACH, int(max(state.landed, state.landed_before) * windows))
 
     def _at(self, address: str) -> _Address:
         state = self._addresses.get(address)

@@ -5,11 +5,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from jobwheel.admin.domain.group import LIVE_FOR_MS, SPARED_MS, Registration
+from jobwheel.admin.domain.group_token import TokenRef
 from jobwheel.admin.domain.ids import GroupId
 from jobwheel.admin.engine.figures import ExecutorFigures
+from jobwheel.admin.engine.group_credentials import GroupCredentials
 from jobwheel.admin.store import registry
 from jobwheel.admin.store.database import Database
 from jobwheel.admin.store.registry import GroupAddresses
+from jobwheel.kernel.secret import Secret
 
 _FIXED_OUT_MS = 30_000
 _FIND_EVERY_MS = 100
@@ -37,8 +40,10 @@ class AddressBook:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._credentials = GroupCredentials()
         self._groups: dict[GroupId, GroupAddresses] = {}
         self._gone: set[GroupId] = set()
+        self._newer: frozenset[str] = frozenset()
         self._out: dict[str, int] = {}
         self._left: dict[tuple[str, str], int] = {}
         # When the registry was last read, whether it could not be since, and who is spared for how long.
@@ -70,6 +75,8 @@ class AddressBook:
         self._read_ms, self._is_away = now_ms, False
         before = {group_id: _addresses(group) for group_id, group in self._groups.items()}
         self._groups = {group.group_id: group for group in groups}
+        self._credentials.read(groups)
+        self._newer = frozenset(each.address for group in groups for each in group.registrations if each.is_newer)
         self._live.clear()
         keep_ms = now_ms - LIVE_FOR_MS
         self._out = {address: out_ms for address, out_ms in self._out.items() if out_ms > keep_ms}
@@ -135,6 +142,18 @@ class AddressBook:
             if each.load is not None
         }
         return tuple(ExecutorFigures(app_name, address, load) for (app_name, address), load in told.items())
+
+    def token_of(self, app_name: str, token: str) -> TokenRef | None:
+        """The valid token of the app name's group that this is; None: it is none of its."""
+        return self._credentials.find(app_name, token, self._database.now_ms())
+
+    def token_for(self, app_name: str, address: str, installation: Secret | None) -> Secret | None:
+        """The token that an address of the app name is sent: its group's if it came with that; None: none at all."""
+        return self._credentials.choose(app_name, address, installation, self._database.now_ms())
+
+    def is_newer(self, address: str) -> bool:
+        """Whether an address registered as executors of dialect C do."""
+        return address in self._newer
 
     def mark_unreachable(self, address: str) -> None:
         """Take an address out until it beats again."""

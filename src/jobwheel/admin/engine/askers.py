@@ -7,9 +7,11 @@ from jobwheel.admin.domain.ids import GroupId, JobId
 from jobwheel.admin.domain.job import DispatchJob
 from jobwheel.admin.domain.run import PendingRun
 from jobwheel.admin.engine.addresses import AddressBook, Candidate
+from jobwheel.admin.engine.answers import Answers
 from jobwheel.admin.engine.context import EngineContext
-from jobwheel.admin.engine.departures import Answers, RouteFinder
-from jobwheel.admin.engine.executor_client import Answer, AnswerKind, ExecutorClient
+from jobwheel.admin.engine.departures import RouteFinder
+from jobwheel.admin.engine.executor_answers import Answer, AnswerKind
+from jobwheel.admin.engine.executor_client import ExecutorClient
 from jobwheel.admin.engine.gates import AddressGates
 from jobwheel.admin.engine.lanes import Lane
 from jobwheel.admin.engine.line import Line
@@ -41,7 +43,7 @@ class Asker:
         self._app_name = book.app_name(group_id) or ""
         self._out = Answer(AnswerKind.UNREACHABLE, 500, context.messages.just_out())
         self._clock = context.clock
-        self._until_s = context.clock.monotonic() + context.limits.questions_s
+        self._until_s = context.clock.monotonic() + context.limits.search_s
 
     @property
     def is_late(self) -> bool:

@@ -4,20 +4,22 @@ It may run in another process, and imports little.
 """
 
 import functools
+import operator
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from jobwheel.admin.domain.event import EventKind, NewEvent
-from jobwheel.admin.domain.ids import JobId, NodeId
+from jobwheel.admin.domain.ids import GroupId, JobId, NodeId
 from jobwheel.admin.domain.job import DueJob
 from jobwheel.admin.domain.run import NewRun, PendingRun, TriggerType, triggered_ms
 from jobwheel.admin.engine.planner import Fire, Misfire, Plan, PlanLimits, Schedules, UnusableJobError, plan
 from jobwheel.admin.store import Connection, claims, events, runs
+from jobwheel.admin.store.dialects.base import Move
 from jobwheel.admin.store.zone import InstallationZone
 from jobwheel.kernel.clock import Clock
 from jobwheel.kernel.instants import instant_text
 
-Move = tuple[JobId, int, int | None, int, bool]
+_NO_JOB, _NO_GROUP = JobId(0), GroupId(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,10 @@ class ClaimLimits:
     most_runs: int = 1000
     most_made_up: int = 100
     claimed_ahead_s: float = 5.0
+
+    def horizon_ms(self, now_ms: int) -> int:
+        """Up to which next time jobs are claimed now."""
+        return now_ms + int(self.claimed_ahead_s * 1000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,22 +75,24 @@ def claim(
     # Read under the lock: what was missed while it was waited for is a misfire.
     now_ms = clock.now()
     most = most_jobs + len(left_out)
-    due = claims.due_jobs(connection, now_ms + int(limits.claimed_ahead_s * 1000), most)
+    due = claims.due_jobs(connection, limits.horizon_ms(now_ms), most)
     wanted = [job for job in due if job.id not in left_out] if left_out else due
-    claimed = _write(connection, zone, node_id, wanted, now_ms, limits)
+    claimed = write_plans(connection, zone, node_id, wanted, now_ms, limits)
     return replace(claimed, more=True) if len(due) == most else claimed
 
 
 def claim_alone(
-    connection: Connection, zone: InstallationZone, clock: Clock, node_id: NodeId, limits: ClaimLimits, job: DueJob
+    connection: Connection, zone: InstallationZone, clock: Clock, node_id: NodeId, limits: ClaimLimits, job_id: JobId
 ) -> Claimed:
-    """Claim one job as it was read before.
+    """Claim one job, if it is due still.
 
     Raises:
         ScheduleLockedError: another admin claims.
     """
     claims.lock_schedule(connection)
-    return _write(connection, zone, node_id, [job], clock.now(), limits)
+    now_ms = clock.now()
+    due = claims.due_job(connection, job_id, limits.horizon_ms(now_ms))
+    return write_plans(connection, zone, node_id, due, now_ms, limits)
 
 
 def stop_refused(
@@ -92,32 +100,54 @@ def stop_refused(
     zone: InstallationZone,  # noqa: ARG001 - the signature of all claims
     clock: Clock,
     node_id: NodeId,  # noqa: ARG001 - as above
-    limits: ClaimLimits,  # noqa: ARG001 - as above
-    job: DueJob,
+    limits: ClaimLimits,
+    job_id: JobId,
     reason: str,
 ) -> Claimed:
-    """Stop a job that the database refuses to have planned, with an event that says why.
+    """Stop a job that is due and that the database refuses to have planned, with an event that says why.
 
     Raises:
         ScheduleLockedError: another admin claims.
     """
     claims.lock_schedule(connection)
-    matched = claims.move_on(connection, [_stopped(job)])
-    noted = [_event(job, EventKind.JOB_CORRUPT, clock.now(), {"reason": reason})] if matched else []
+    now_ms = clock.now()
+    due = claims.due_job(connection, job_id, limits.horizon_ms(now_ms))
+    matched = claims.move_on(connection, [_stopped(job) for job in due])
+    noted = [_event(job, EventKind.JOB_CORRUPT, now_ms, {"reason": reason}) for job in due if job.id in matched]
     events.insert_events(connection, noted)
     return Claimed([], noted, 1.0, more=False)
+
+
+def try_out(
+    connection: Connection,
+    zone: InstallationZone,
+    clock: Clock,
+    node_id: NodeId,
+    limits: ClaimLimits,  # noqa: ARG001 - the signature of all claims
+) -> Claimed:
+    """Whether the database takes a pending run at all: one of no job is written, and removed at once.
+
+    Raises:
+        ScheduleLockedError: another admin claims.
+    """
+    claims.lock_schedule(connection)
+    now_ms = clock.now()
+    run = NewRun(_NO_JOB, _NO_GROUP, TriggerType.CRON, now_ms, now_ms, now_ms, "", node_id)
+    written = runs.insert_runs(connection, zone, [run])
+    runs.remove_runs_without_job(connection, node_id, [each.id for each in written])
+    return Claimed([], [], 1.0, more=False)
 
 
 def jobs_to_claim(
     connection: Connection, clock: Clock, limits: ClaimLimits, most_jobs: int, left_out: Collection[JobId]
 ) -> list[DueJob]:
     """The jobs that a claim of so many looks at, as they are now."""
-    horizon_ms = clock.now() + int(limits.claimed_ahead_s * 1000)
+    horizon_ms = limits.horizon_ms(clock.now())
     due = claims.due_jobs(connection, horizon_ms, most_jobs + len(left_out))
     return [job for job in due if job.id not in left_out]
 
 
-def _write(
+def write_plans(
     connection: Connection,
     zone: InstallationZone,
     node_id: NodeId,
@@ -125,17 +155,23 @@ def _write(
     now_ms: int,
     limits: ClaimLimits,
 ) -> Claimed:
+    """Plan jobs as they were read, before the transaction or in it: who was changed since is left as it is."""
     batch = _Batch(node_id, _schedules(zone.name), now_ms, limits)
     for job in due:
         if batch.room <= 0:
             break
         batch.plan(job)
     matched = claims.move_on(connection, batch.moves)
-    written = runs.insert_runs(connection, zone, [run for job_id, run in batch.runs if job_id in matched])
+    # Rows that are sent together, and answered, lie together: a page is changed once for all of its runs.
+    planned = sorted((run for job_id, run in batch.runs if job_id in matched), key=_due_ms)
+    written = runs.insert_runs(connection, zone, planned)
     noted = [event for job_id, event in batch.events if job_id in matched]
     events.insert_events(connection, noted)
     runs_per_job = max(1.0, len(batch.runs) / max(1, len(batch.moves)))
     return Claimed(written, noted, runs_per_job, more=batch.room <= 0, works=bool(matched))
+
+
+_due_ms = operator.attrgetter("due_ms")
 
 
 # Kept with the process: to parse a schedule costs a hundred times a next time.
@@ -169,13 +205,14 @@ class _Batch:
             return
         # A run of a job costs room, and so does looking at one that fires nothing.
         self.room -= max(1, len(planned.fires))
-        self.moves.append((job.id, job.next_ms, planned.last_ms, planned.next_ms or 0, planned.next_ms is not None))
+        goes_on = planned.next_ms is not None
+        self.moves.append((job.id, job.next_ms, job.version, planned.last_ms, planned.next_ms or 0, goes_on))
         self.runs.extend((job.id, _run(job, fire, self._node_id, now_ms)) for fire in planned.fires)
         self.events.extend((job.id, event) for event in _events(job, planned, now_ms))
 
 
 def _stopped(job: DueJob) -> Move:
-    return job.id, job.next_ms, None, 0, False
+    return job.id, job.next_ms, job.version, None, 0, False
 
 
 def _run(job: DueJob, fire: Fire, node_id: NodeId, now_ms: int) -> NewRun:

@@ -1,13 +1,15 @@
 """The claims of a node: one after the other until nothing due is left; nothing is sent before the commit."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Concatenate, ParamSpec
 
 from jobwheel.admin.domain.ids import JobId, NodeId
 from jobwheel.admin.domain.job import DueJob
 from jobwheel.admin.domain.run import PendingRun
-from jobwheel.admin.engine.claim import Claimed, ClaimLimits, claim, claim_alone, jobs_to_claim, stop_refused
+from jobwheel.admin.engine.claim import Claimed, ClaimLimits, claim, claim_alone, jobs_to_claim, stop_refused, try_out
+from jobwheel.admin.engine.pace import TIME_TO_YIELD_MS, yielding
+from jobwheel.admin.engine.suspects import REFUSED_S, Suspects
 from jobwheel.admin.store import Connection
 from jobwheel.admin.store.database import Database, is_outage, reason_of
 from jobwheel.admin.store.errors import ScheduleLockedError
@@ -22,38 +24,23 @@ log = get_logger(__name__)
 # tries are short, so that one of them falls between two of its claims. Whoever holds it for longer than all of them
 # fails the pass, which health and log tell.
 _LOCK_TRIED_S = 3.0
-_LEAST_AHEAD_S = 2.0
-_CLAIMED_AHEAD = 0.6
-_MOST_REFUSED = 10
-"""Jobs that are refused before one is not: then it is not theirs, and a pass must not go on for ever."""
-_LET_BE_S = 60.0
-"""A job that can be neither claimed nor stopped is looked at so seldom."""
 
 Arguments = ParamSpec("Arguments")
 
 
-def claimed_ahead_s(look_ahead_s: float) -> float:
-    """How long before its next time a job is claimed: most of the look-ahead, and two passes at least.
-
-    So a job of every second, planned for the whole look-ahead each time, costs a claim each few seconds, not each; and
-    passes that fail for a while, because somebody else holds the lock, make nothing late.
-    """
-    return min(look_ahead_s, max(_LEAST_AHEAD_S, look_ahead_s * _CLAIMED_AHEAD))
-
-
 @dataclass(slots=True)
 class _Pass:
-    """What a pass has done so far: how many runs it planned, whether any job could be claimed, which were refused."""
+    """What a pass has done so far: how many runs it planned, and whether the database takes any."""
 
     planned: int = 0
     works: bool = False
-    refused: list[tuple[DueJob, Exception]] = field(default_factory=list)
 
 
 class Claimer:
     """Claims what is due and hands the committed runs to `fly`.
 
-    `node_id` is asked at each claim, since a node that was declared dead goes on under a new id.
+    `node_id` is asked at each claim, since a node that was declared dead goes on under a new id; so is `is_behind`,
+    whether sends are: overload delays them, never planning, but what is planned can leave them their turn.
     """
 
     def __init__(
@@ -64,30 +51,36 @@ class Claimer:
         node_id: Callable[[], NodeId],
         fly: Callable[[Sequence[PendingRun]], object],
         limits: ClaimLimits,
+        is_behind: Callable[[], bool] = lambda: False,
     ) -> None:
         self._database = database
         self._zone = zone
         self._clock = clock
         self._node_id = node_id
         self._fly = fly
-        self._limits = limits
-        self._let_be: dict[JobId, float] = {}
+        self._given = self._limits = limits
+        self._yielding = yielding(limits)
+        self._is_behind = is_behind
+        self._suspects = Suspects(clock)
         self._runs_per_job = 1.0
+        self._earliest_ms: int | None = None
         self._between_tries = Backoff(first_s=0.01, most_s=0.04, jitter=0.5)
 
     async def run_once(self) -> int:
         """Claim until nothing due is left; return how many runs were planned.
 
         A batch that the database refuses for a row (a trigger, a value out of range) is tried again in halves until the
-        job that is to blame is alone. Everyone else is planned, and then that job is stopped, with an event. If nobody
-        else could be planned, no job is to blame, and the pass fails.
+        job that is to blame is alone. Everyone else is planned; that job is tried alone in each pass, and stopped, with
+        an event, if it is refused for `REFUSED_S`. If nobody else was planned, a run of no job is tried: if that is
+        refused too, no job is to blame, and the pass fails.
         """
         so_far = _Pass()
         narrowed, more = None, True
         while more:
+            self._limits = self._yielding if self._has_time() and self._is_behind() else self._given
             # As many as there will be room for, if they fire as often as the last ones: none is read in vain.
             most_jobs = narrowed or max(1, round(self._limits.most_runs / self._runs_per_job))
-            left_out = self._left_out(so_far)
+            left_out = self._suspects.ids()
             claimed = await self._attempt(claim, most_jobs, left_out)
             if isinstance(claimed, Claimed):
                 self._runs_per_job = claimed.runs_per_job
@@ -96,36 +89,69 @@ class Claimer:
             else:
                 tried = await self._database.read(jobs_to_claim, self._clock, self._limits, most_jobs, left_out)
                 log.warning("claimer.jobs_refused", jobs=len(tried), reason=reason_of(claimed))
-                narrowed = _narrowed(so_far, tried, claimed)
-        for job, error in so_far.refused:
-            if not so_far.works:
-                raise error
-            await self._stop_refused(so_far, job, reason_of(error))
+                narrowed = await self._narrowed(so_far, tried, claimed)
+        for job_id in self._suspects.to_try():
+            await self._try_again(so_far, job_id)
         return so_far.planned
+
+    async def _narrowed(self, so_far: _Pass, tried: Sequence[DueJob], error: Exception) -> int | None:
+        """How many jobs are claimed next, after so many were refused together; None for as many as go.
+
+        Raises:
+            Exception: what the database said; it would say so of every job.
+        """
+        if len(tried) > 1:
+            return len(tried) // 2
+        if not tried or not await self._works(so_far):
+            raise error
+        for job in tried:
+            log.warning("claimer.job_refused", job_id=job.id, reason=reason_of(error), stopped_after_s=REFUSED_S)
+            self._suspects.add(job.id)
+        return None
+
+    async def _works(self, so_far: _Pass) -> bool:
+        """Whether the database takes any run at all."""
+        so_far.works = so_far.works or not isinstance(await self._attempt(try_out), Exception)
+        return so_far.works
+
+    def _has_time(self) -> bool:
+        """Whether planning is ahead by so much that it can let others go first: what it is late with is a misfire."""
+        return self._earliest_ms is None or self._earliest_ms - self._clock.now() >= TIME_TO_YIELD_MS
 
     def _take(self, so_far: _Pass, claimed: Claimed) -> None:
         self._fly(claimed.runs)
+        # Of the job that is due first, and its first run.
+        self._earliest_ms = claimed.runs[0].due_ms if claimed.runs else None
         so_far.planned += len(claimed.runs)
         so_far.works = so_far.works or claimed.works
         for event in claimed.events:
             log.warning(event.kind.value, job_id=event.job_id, **event.details)
 
-    def _left_out(self, so_far: _Pass) -> set[JobId]:
-        """The jobs that are not to be looked at now."""
-        now_s = self._clock.monotonic()
-        self._let_be = {job_id: until_s for job_id, until_s in self._let_be.items() if now_s < until_s}
-        return {job.id for job, _ in so_far.refused}.union(self._let_be)
+    async def _try_again(self, so_far: _Pass, job_id: JobId) -> None:
+        """Claim a job alone that was refused; stop it if that has lasted for long.
 
-    async def _stop_refused(self, so_far: _Pass, job: DueJob, reason: str) -> None:
-        """Stop a job that is refused still, now that others were planned."""
-        claimed = await self._attempt(claim_alone, job)
-        if not isinstance(claimed, Claimed):
-            claimed = await self._attempt(stop_refused, job, reason)
+        Raises:
+            Exception: what the database said; it would say so of every job.
+        """
+        claimed = await self._attempt(claim_alone, job_id)
         if isinstance(claimed, Claimed):
-            self._take(so_far, claimed)
+            log.info("claimer.job_goes_on", job_id=job_id)
+            self._acquit(so_far, job_id, claimed)
             return
-        log.error("claimer.job_cannot_be_stopped", job_id=job.id, reason=reason, error=reason_of(claimed))
-        self._let_be[job.id] = self._clock.monotonic() + _LET_BE_S
+        if not self._suspects.refused_again(job_id):
+            return
+        if not await self._works(so_far):
+            raise claimed
+        stopped = await self._attempt(stop_refused, job_id, reason_of(claimed))
+        if isinstance(stopped, Claimed):
+            self._acquit(so_far, job_id, stopped)
+            return
+        log.error("claimer.job_cannot_be_stopped", job_id=job_id, reason=reason_of(claimed), error=reason_of(stopped))
+        self._suspects.let_be(job_id)
+
+    def _acquit(self, so_far: _Pass, job_id: JobId, claimed: Claimed) -> None:
+        self._suspects.acquit(job_id)
+        self._take(so_far, claimed)
 
     async def _attempt(
         self,
@@ -149,13 +175,3 @@ class Claimer:
                 if is_outage(error):
                     raise
                 return error
-
-
-def _narrowed(so_far: _Pass, tried: Sequence[DueJob], error: Exception) -> int | None:
-    """How many jobs are claimed next, after so many were refused together; None for as many as go."""
-    if len(tried) > 1:
-        return len(tried) // 2
-    so_far.refused += [(job, error) for job in tried]
-    if not tried or (not so_far.works and len(so_far.refused) == _MOST_REFUSED):
-        raise error
-    return None

@@ -26,8 +26,8 @@ class EngineLimits:
     wheel_capacity: int = 200_000
 
     @property
-    def questions_s(self) -> float:
-        """So long a router asks for a run; an address that does not answer costs it a send time-out."""
+    def search_s(self) -> float:
+        """So long addresses are asked and tried for a run; one that does not answer costs it a send time-out."""
         return 10 * self.send_timeout_s
 
 

@@ -9,25 +9,19 @@ import msgspec
 from jobwheel.admin.domain.ids import JobId, NodeId, RunId
 from jobwheel.admin.domain.job import DispatchJob
 from jobwheel.admin.domain.policies import RouteStrategy, RunLimitOverflow
-from jobwheel.admin.domain.run import NewRun, PendingRun, Shard
+from jobwheel.admin.domain.run import PendingRun
 from jobwheel.admin.domain.writes import TakeBack, TakeOff
 from jobwheel.admin.engine.addresses import AddressBook, Candidate
+from jobwheel.admin.engine.answers import Answers
+from jobwheel.admin.engine.broadcasts import Broadcast
 from jobwheel.admin.engine.context import EngineContext
 from jobwheel.admin.engine.dispatcher import Flight
-from jobwheel.admin.engine.routing import Chosen, Routers, UnknownStrategyError
-from jobwheel.admin.engine.trigger_message import TriggerMessages
+from jobwheel.admin.engine.routing import Routers, UnknownStrategyError
 from jobwheel.admin.store import take_off
 from jobwheel.admin.store.limits import Turn, turn_of
 
 MOST_SHARDS = 2000
 """One take-off makes so many shards at most, or those of one broadcast: it must not hold everybody up."""
-
-
-class Answers(msgspec.Struct, frozen=True):
-    """What a router has chosen already, with what its questions said, and how long they took."""
-
-    chosen: Chosen
-    took_s: float
 
 
 class Grounded(msgspec.Struct, frozen=True):
@@ -39,38 +33,6 @@ class Grounded(msgspec.Struct, frozen=True):
 
     def take_off(self) -> TakeOff:
         return TakeOff(self.run.id, "", self.job.handler, self.job.route_strategy, None)
-
-
-class Broadcast(msgspec.Struct, frozen=True):
-    """A run for all addresses of its group: its own flight is the one to the first of them."""
-
-    flight: Flight
-    others: Sequence[Candidate]
-    messages: TriggerMessages
-
-    def addresses(self) -> list[str]:
-        """Where its shards go, in order of their index."""
-        return [self.flight.candidates[0].address, *(candidate.address for candidate in self.others)]
-
-    def shards(self) -> take_off.Broadcast:
-        """What the take-off must know to make the other shards."""
-        flight, total = self.flight, len(self.others) + 1
-        rows = [_shard_row(flight, Shard(index, total)) for index in range(1, total)]
-        return take_off.Broadcast(flight.run.id, rows, [flight.take_off(candidate) for candidate in self.others])
-
-    def flights(self, made: Sequence[PendingRun]) -> list[Flight]:
-        """The flights of all shards, once those but the first have been made."""
-        total = len(self.others) + 1
-        first = self.flight
-        flights = [
-            msgspec.structs.replace(first, run=run, candidates=[candidate], heading=self._heading(index, total))
-            for index, (run, candidate) in enumerate(zip(made, self.others, strict=True), 1)
-        ]
-        run = msgspec.structs.replace(first.run, shard=Shard(0, total))
-        return [msgspec.structs.replace(first, run=run, heading=self._heading(0, total)), *flights]
-
-    def _heading(self, index: int, total: int) -> str:
-        return self.flight.heading + self.messages.shard(index, total)
 
 
 @dataclass(slots=True)
@@ -167,12 +129,17 @@ class RouteFinder:
         answers: Answers | None,
     ) -> None:
         """Put the run where it belongs. `answers` is what its router chose already, if it did."""
+        if job.damage is not None:
+            heading = self._heading(run, job, self.candidates(run, job))
+            told = self._context.messages.damaged(job.damage)
+            departures.grounded.append(Grounded(run, job, heading + told))
+            return
         if job.run_limit is not None and job.run_limit_overflow == RunLimitOverflow.DISCARD:
             departures.over_limit[job.id] = self._context.messages.over_limit(job.run_limit)
         candidates = self.candidates(run, job)
         if answers is not None:
             # A shard has its own address, and is named in its message, each time.
-            answers = _as_it_stands(answers, candidates) if run.shard is None else None
+            answers = answers.as_it_stands(candidates) if run.shard is None else None
         asks = bool(candidates) and run.shard is None and self._routers.asks(job.route_strategy)
         if asks and answers is None:
             departures.to_ask.append((run, job))
@@ -217,7 +184,7 @@ class RouteFinder:
         chosen = answers.chosen
         heading += "".join(self._context.messages.asked_first(address, answer) for address, answer in chosen.asked)
         if not chosen.candidates:
-            why = self._context.messages.none_said_yes(chosen.not_asked, self._context.limits.questions_s)
+            why = self._context.messages.none_said_yes(chosen.not_asked, self._context.limits.search_s)
             departures.grounded.append(Grounded(run, job, heading + why))
         else:
             flight = self._flight(departures, run, job, chosen.candidates, heading)
@@ -226,7 +193,8 @@ class RouteFinder:
     def _heading(self, run: PendingRun, job: DispatchJob, candidates: Sequence[Candidate]) -> str:
         addresses = self._addresses_of(candidates)
         fixed = self._book.is_fixed(job.group_id)
-        retries_left = max(0, job.retry_count + 1 - run.attempt)
+        # Of a first run the job says so when it fails; from then on the row does.
+        retries_left = max(0, job.retry_count if run.attempt == 1 else run.retries_left)
         return self._context.messages.heading(
             self._context.node.id, run, job, addresses, fixed=fixed, retries_left=retries_left
         )
@@ -261,17 +229,6 @@ class RouteFinder:
         return Flight(run, job, app_name, tried, heading, departures.owner, departures.sent_ms)
 
 
-def _as_it_stands(answers: Answers, candidates: Sequence[Candidate]) -> Answers | None:
-    """The choice, with its addresses as they are now; None if its first one is a candidate no more: choose again."""
-    if not answers.chosen.candidates:
-        return answers
-    now = {each.address: each for each in candidates}
-    if answers.chosen.candidates[0].address not in now:
-        return None
-    chosen = [now[each.address] for each in answers.chosen.candidates if each.address in now]
-    return Answers(Chosen(chosen, answers.chosen.asked), answers.took_s)
-
-
 def _limited(flights: Sequence[Flight]) -> Mapping[JobId, Mapping[RunId, Turn]]:
     """The runs of jobs that have a limit."""
     limited = defaultdict[JobId, dict[RunId, Turn]](dict)
@@ -279,21 +236,3 @@ def _limited(flights: Sequence[Flight]) -> Mapping[JobId, Mapping[RunId, Turn]]:
         if flight.job.run_limit is not None:
             limited[flight.job.id][flight.run.id] = turn_of(flight.run)
     return limited
-
-
-def _shard_row(flight: Flight, shard: Shard) -> NewRun:
-    run = flight.run
-    return NewRun(
-        job_id=run.job_id,
-        group_id=run.group_id,
-        trigger_type=run.trigger_type,
-        planned_ms=run.planned_ms,
-        due_ms=run.due_ms,
-        triggered_ms=run.triggered_ms,
-        parameter=run.parameter,
-        owner=flight.owner,
-        named_addresses=run.named_addresses,
-        attempt=run.attempt,
-        shard=shard,
-        broadcast_id=run.id,
-    )

@@ -1,6 +1,6 @@
 """Sends runs to an address, records what became of each, and says which go on to their next candidate."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -10,6 +10,7 @@ from jobwheel.admin.domain.run import Outcome, PendingRun
 from jobwheel.admin.domain.writes import (
     MOST_MESSAGE_BYTES,
     Accepted,
+    Cancelled,
     RunWrite,
     TakeBack,
     TakeOff,
@@ -19,13 +20,16 @@ from jobwheel.admin.domain.writes import (
 )
 from jobwheel.admin.engine.addresses import AddressBook, Candidate
 from jobwheel.admin.engine.context import EngineContext
-from jobwheel.admin.engine.executor_client import NOT_SENT, Answer, AnswerKind, ExecutorClient
+from jobwheel.admin.engine.executor_answers import NOT_SENT, Answer, AnswerKind
+from jobwheel.admin.engine.executor_client import ExecutorClient
+from jobwheel.admin.engine.parents import NO_RUN, load_parents
 from jobwheel.admin.engine.requests import trigger_request
-from jobwheel.admin.engine.rules import first_check_ms
+from jobwheel.admin.engine.rules import first_check_ms, first_look_ms, is_sent_again
 from jobwheel.admin.engine.run_log_writer import RunLogWriter
 from jobwheel.admin.engine.take_backs import TakeBacks
 from jobwheel.admin.store import run_log
 from jobwheel.kernel.logging import get_logger
+from jobwheel.wire.messages import Parent
 
 log = get_logger(__name__)
 
@@ -96,6 +100,10 @@ class Dispatcher:
         self._writer = writer
         self._take_backs = take_backs
 
+    async def catch_up(self) -> None:
+        """Return once what came of earlier sends is written, but for what may wait."""
+        await self._writer.catch_up()
+
     async def send(self, flights: Sequence[Flight]) -> Sent:
         """Send runs whose take-off to one address matched, in one request.
 
@@ -106,6 +114,7 @@ class Dispatcher:
         self._count(flights)
         onward = []
         try:
+            parents = await self._parents(candidate, flights)
             mine = [flight for flight in flights if await self._is_mine(flight)]
         except BaseException as error:
             # Nothing of them was written anywhere: they can wait.
@@ -122,7 +131,7 @@ class Dispatcher:
             else:
                 onward.append((flight, flight.heading + passed_over))
         try:
-            answers = await self._ask(candidate, there)
+            answers = await self._ask(candidate, there, parents)
         except BaseException:
             self._take_back(flight for flight, _ in onward)
             raise
@@ -145,10 +154,22 @@ class Dispatcher:
             if not flight.redirected:
                 self._context.counters.sent(max(0, now_ms - flight.run.due_ms) / 1000)
 
-    async def _ask(self, candidate: Candidate, flights: Sequence[Flight]) -> Sequence[Answer]:
+    async def _parents(self, candidate: Candidate, flights: Sequence[Flight]) -> Mapping[RunId, Parent]:
+        if candidate.instance_id is None:
+            return {}
+        return await load_parents(self._context.database, (flight.run.parent_run_id for flight in flights))
+
+    async def _ask(
+        self, candidate: Candidate, flights: Sequence[Flight], parents: Mapping[RunId, Parent]
+    ) -> Sequence[Answer]:
         if not flights:
             return ()
-        requests = [trigger_request(flight.run, flight.job, candidate.instance_id) for flight in flights]
+        requests = [
+            trigger_request(
+                flight.run, flight.job, candidate.instance_id, parents.get(flight.run.parent_run_id or NO_RUN)
+            )
+            for flight in flights
+        ]
         app_name = flights[0].app_name
         if len(requests) == 1:
             return (await self._client.run(candidate.address, app_name, requests[0]),)
@@ -171,10 +192,21 @@ class Dispatcher:
             if isinstance(error, Exception):
                 return []
             raise
+        for flight in moved:
+            if flight.run.id not in matched:
+                self._cancel(flight)
         return [flight for flight in moved if flight.run.id in matched]
 
     def _next(self, flight: Flight, message: str, took_s: float) -> Flight | None:
-        """The run on its way to the next candidate; None, and it fails, if there is none."""
+        """The run on its way to the next candidate; None, and it fails, if there is none, or its time is up.
+
+        A thousand addresses at which every connection hangs would take an hour. What it waited for itself does not
+        count: overload delays, and fails nothing.
+        """
+        within_s = self._context.limits.search_s
+        if len(flight.candidates) > 1 and flight.asked_s + took_s >= within_s:
+            self.fail(flight.run, message + self._context.messages.none_in_time(len(flight.candidates) - 1, within_s))
+            return None
         for at, candidate in enumerate(flight.candidates[1:], 1):
             passed_over = self._passed_over(flight, candidate)
             if passed_over is None:
@@ -188,6 +220,11 @@ class Dispatcher:
             message += passed_over
         self.fail(flight.run, message + self._context.messages.none_reached())
         return None
+
+    def _cancel(self, flight: Flight) -> None:
+        """It is not this node's any more, or a kill was asked for; then that is its end, since it arrived nowhere."""
+        message = self._context.messages.killed_unsent()
+        self._writer.add(Cancelled(flight.run.id, self._context.clock.now(), message))
 
     def _take_back(self, flights: Iterable[Flight]) -> None:
         self._take_backs.add([flight.take_back() for flight in flights])
@@ -227,12 +264,13 @@ class Dispatcher:
     def _outcome(self, flight: Flight, candidate: Candidate, answer: Answer, message: str) -> RunWrite:
         run_id, now_ms = flight.run.id, self._context.clock.now()
         if answer.kind is AnswerKind.ACCEPTED:
-            return Accepted(run_id, now_ms, answer.instance_id, message)
+            heard_ms = self._context.database.now_ms()
+            return Accepted(run_id, now_ms, answer.instance_id, message, heard_ms, first_look_ms(heard_ms))
         if answer.kind is AnswerKind.UNCONFIRMED:
             # By the database's clock, which nobody sets: how long ago this was decides whether the run is lost.
             since_ms = self._context.database.now_ms()
-            ours = candidate.instance_id is not None
-            return Unconfirmed(run_id, since_ms, first_check_ms(since_ms, ours=ours), message)
+            resent = is_sent_again(candidate.instance_id, flight.job)
+            return Unconfirmed(run_id, since_ms, first_check_ms(since_ms, resent=resent), message)
         return refused(run_id, now_ms, answer, message)
 
 

@@ -3,17 +3,19 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-from jobwheel.admin.domain.ids import NodeId
+from jobwheel.admin.domain.ids import NodeId, RunId
 from jobwheel.admin.domain.run import PendingRun
+from jobwheel.admin.domain.writes import Cancelled
 from jobwheel.admin.engine.addresses import AddressBook
 from jobwheel.admin.engine.claim import ClaimLimits
-from jobwheel.admin.engine.claimer import Claimer, claimed_ahead_s
+from jobwheel.admin.engine.claimer import Claimer
 from jobwheel.admin.engine.context import EngineContext
 from jobwheel.admin.engine.dispatcher import Dispatcher
 from jobwheel.admin.engine.executor_client import ExecutorClient
 from jobwheel.admin.engine.feeder import Feeder
 from jobwheel.admin.engine.figures import EngineFigures, HealthReason
 from jobwheel.admin.engine.launcher import Launcher
+from jobwheel.admin.engine.pace import claimed_ahead_s
 from jobwheel.admin.engine.recovery import Recovery
 from jobwheel.admin.engine.routing import Routers
 from jobwheel.admin.engine.run_log_writer import RunLogWriter
@@ -44,15 +46,17 @@ class ClockOffError(JobwheelError):
 class Engine(ServiceGroup):
     """Claims, feeds, turns, launches, records, recovers.
 
-    Satisfies what the services ask of a scheduler (`node_id`, `wake`, `fly`) and of an engine's status (`reasons`,
-    `collect`). The database is started before it and stopped after it.
+    Satisfies what the services ask of a scheduler (`node_id`, `wake`, `fly`, `carry_out_kills`) and of an engine's
+    status (`reasons`, `collect`). The database is started before it and stopped after it.
     """
 
     def __init__(self, context: EngineContext, client: ExecutorClient) -> None:
         clock = context.clock
         self._context = context
         self.addresses = AddressBook(context.database)
-        self.writer = RunLogWriter(context, self.wake, self._feed)
+        client.use_tokens(self.addresses.token_for)
+        client.use_registrations(self.addresses.is_newer)
+        self.writer = RunLogWriter(context, self.wake, self._feed, self.fly)
         self._routers = Routers()
         self._started_s = clock.monotonic()
         take_backs = TakeBacks(context)
@@ -64,16 +68,19 @@ class Engine(ServiceGroup):
         given = context.limits
         ahead_s = claimed_ahead_s(given.look_ahead_s)
         limits = ClaimLimits(given.look_ahead_s, given.claim_batch, given.misfire_most, ahead_s)
-        self._claimer = Claimer(context.database, context.zone, clock, lambda: context.node.id, self.wheel.add, limits)
+        self._claimer = Claimer(
+            context.database, context.zone, clock, lambda: context.node.id, self.wheel.add, limits, self.is_behind
+        )
         recovery = Recovery(context, self.addresses, client, self.writer, take_backs, self.launcher.is_in_flight)
         self.claims = PeriodicLoop("claimer", self._claim, _PASS_EVERY_S, clock)
         self._feeder = Feeder(context, self.wheel, self.launcher.put_off_jobs)
         self._feeding = PeriodicLoop("feeder", self._feeder.run_once, _PASS_EVERY_S, clock)
+        self._recovering = PeriodicLoop("recovery", recovery.run_once, _PASS_EVERY_S, clock)
         self._loops = (
             PeriodicLoop("addresses", self._refresh_addresses, _PASS_EVERY_S, clock),
             self._feeding,
             self.claims,
-            PeriodicLoop("recovery", recovery.run_once, _PASS_EVERY_S, clock),
+            self._recovering,
             PeriodicLoop("upkeep", self._upkeep, _UPKEEP_EVERY_S, clock),
         )
         # The node adopts what dead ones left before the first claim; the wheel stops before the launcher, and the
@@ -100,6 +107,20 @@ class Engine(ServiceGroup):
     def fly(self, runs: Sequence[PendingRun]) -> None:
         """Pending runs of this node, just committed: into the wheel. Those beyond its capacity the feeder brings."""
         self.wheel.add(runs)
+
+    def is_behind(self) -> bool:
+        """Whether a claim's worth of runs that are due, or of what came of them, waits to be written."""
+        most = self._context.limits.claim_batch
+        return self.launcher.waiting >= most or len(self.writer) >= most
+
+    async def carry_out_kills(self, pending: Sequence[RunId]) -> None:
+        """Kills were asked for and committed: end the runs that are pending, and have executors told of the others.
+
+        Returns once the pending ones have ended; whatever happens meanwhile, some node's recovery ends them.
+        """
+        now_ms, message = self.clock.now(), self._context.messages.killed_unsent()
+        self._recovering.wake()
+        await self.writer.write_all([Cancelled(run_id, now_ms, message) for run_id in pending])
 
     def reasons(self) -> list[HealthReason]:
         """Why the engine is not healthy."""

@@ -8,7 +8,10 @@ from jobwheel.admin.domain.ids import GroupId, JobId
 from jobwheel.admin.domain.run import PendingRun
 from jobwheel.admin.engine.fair_slots import FairSlots
 
+MOST_IN_TAKE_OFF = 1000
+
 _HELD_BACK_SHARE = 10
+_MANY = MOST_IN_TAKE_OFF // 2
 
 
 class Lane:
@@ -25,6 +28,7 @@ class Lane:
         self._held_back: deque[PendingRun] = deque()
         self._queue: deque[PendingRun] = deque()
         self._some = asyncio.Event()
+        self._many = asyncio.Event()
 
     @property
     def in_use(self) -> int:
@@ -38,29 +42,33 @@ class Lane:
     def put(self, runs: Sequence[PendingRun]) -> None:
         if runs:
             self._queue.extend(runs)
-            self._some.set()
+            self._note()
 
     def call(self, runs: Sequence[PendingRun]) -> None:
         """It is the turn of runs that waited elsewhere: they are next, after those that were called before."""
         if runs:
             self._called.extend(runs)
-            self._some.set()
+            self._note()
 
     def put_first(self, runs: Sequence[PendingRun]) -> None:
         """Runs that had their turn and could not use it: they are next again."""
         if runs:
             self._called.extendleft(reversed(runs))
-            self._some.set()
+            self._note()
 
     def hold_back(self, runs: Sequence[PendingRun]) -> None:
         """Runs that a take-off had no room for: they have the next one's, but keep nobody else from it."""
         if runs:
             self._held_back.extend(runs)
-            self._some.set()
+            self._note()
 
     async def ready(self) -> None:
         """Return once a run waits."""
         await self._some.wait()
+
+    async def crowded(self) -> None:
+        """Return once half as many wait as take off at once."""
+        await self._many.wait()
 
     def take(self, most: int) -> list[PendingRun]:
         """The runs whose turn it is: those that were called, some that were held back, those that waited longest."""
@@ -68,8 +76,7 @@ class Lane:
         taken = [self._called.popleft() for _ in range(min(len(self._called), most - held_back))]
         taken += [self._held_back.popleft() for _ in range(held_back)]
         taken += [self._queue.popleft() for _ in range(min(len(self._queue), most - len(taken)))]
-        if not self:
-            self._some.clear()
+        self._note()
         return taken
 
     def clear(self) -> None:
@@ -77,7 +84,15 @@ class Lane:
         self._called.clear()
         self._held_back.clear()
         self._queue.clear()
-        self._some.clear()
+        self._note()
+
+    def _note(self) -> None:
+        waiting = len(self)
+        for event, least in ((self._some, 1), (self._many, _MANY)):
+            if waiting < least:
+                event.clear()
+            else:
+                event.set()
 
     async def enter(self, group_id: GroupId) -> None:
         """Take a slot for a run of the group, when it is its turn. Whoever has it calls `leave`."""

@@ -1,24 +1,26 @@
 """From the wheel to the wire: lane, address, take-off, send."""
 
-import asyncio
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 from jobwheel.admin.domain.ids import JobId, RunId
 from jobwheel.admin.domain.job import DispatchJob
 from jobwheel.admin.domain.run import PendingRun
 from jobwheel.admin.engine.address_slots import AddressSlots
 from jobwheel.admin.engine.addresses import AddressBook
+from jobwheel.admin.engine.answers import Answers
 from jobwheel.admin.engine.askers import Askers
+from jobwheel.admin.engine.broadcasts import Broadcast
 from jobwheel.admin.engine.context import EngineContext
-from jobwheel.admin.engine.departures import Answers, Broadcast, Departures, RouteFinder
+from jobwheel.admin.engine.departures import Departures, RouteFinder
 from jobwheel.admin.engine.dispatcher import Dispatcher, Flight, Sent
 from jobwheel.admin.engine.executor_client import ExecutorClient
 from jobwheel.admin.engine.figures import LaneFigures
-from jobwheel.admin.engine.lanes import Lane, SlowJobs
+from jobwheel.admin.engine.lanes import MOST_IN_TAKE_OFF, Lane, SlowJobs
 from jobwheel.admin.engine.put_off import PutOff
 from jobwheel.admin.engine.routing import Chosen, Routers
 from jobwheel.admin.engine.senders import Senders
+from jobwheel.admin.engine.stages import BatchBeforeFailedError, GoOn, Stages
 from jobwheel.admin.engine.take_backs import TakeBacks
 from jobwheel.admin.store import runs
 from jobwheel.admin.store.errors import UnknownCommitError
@@ -30,7 +32,6 @@ from jobwheel.kernel.service import Service
 
 log = get_logger(__name__)
 
-_MOST_IN_TAKE_OFF = 1000
 _STOP_WAIT_S = 3.2
 
 
@@ -65,7 +66,7 @@ class Launcher(Service):
         self._slots = AddressSlots(context.limits.address_limit, context.limits.wheel_capacity // 2)
         self._put_off = PutOff()
         self._senders = Senders(dispatcher, context.limits.address_limit, context.clock, self._on_landed)
-        self._taking_off = {lane.name: asyncio.Lock() for lane in self.lanes}
+        self._stages = {lane.name: Stages() for lane in self.lanes}
         self._backoff = Backoff(most_s=MOST_PAUSE_S)
 
     @property
@@ -78,6 +79,11 @@ class Launcher(Service):
             LaneFigures(lane.name, lane.in_use, lane.limit, len(lane) + self._askers.waiting(lane))
             for lane in self.lanes
         )
+
+    @property
+    def waiting(self) -> int:
+        """How many runs that came due wait to take off, for whatever."""
+        return sum(len(lane) for lane in self.lanes) + self._slots.parked
 
     @property
     def parked(self) -> int:
@@ -116,42 +122,45 @@ class Launcher(Service):
 
     async def on_start(self) -> None:
         for lane in self.lanes:
-            self.supervise(f"pump.{lane.name}", functools.partial(self._pump, lane))
+            self.supervise(f"pump.{lane.name}", functools.partial(self._pump, lane, lane.ready))
+            self.supervise(f"pump.{lane.name}.crowded", functools.partial(self._pump, lane, lane.crowded))
 
     async def on_stop(self) -> None:
         """Take no more runs off, and let those in flight land; what has not landed is found unconfirmed later.
 
-        A take-off under way is brought to its end: what it commits as being sent is sent. What has not been on the wire
-        when the time is up is pending again, for the next start.
+        A take-off under way ends, and what it commits is sent. What was not on the wire in time is pending again.
         """
         for lane in self.lanes:
-            async with self._taking_off[lane.name]:
+            async with self._stages[lane.name].closed():
                 await self.cancel(f"pump.{lane.name}")
+                await self.cancel(f"pump.{lane.name}.crowded")
         await self._askers.stop()
         unsent = await self._senders.stop(_STOP_WAIT_S)
         self._take_backs.add(flight.take_back() for flight in unsent)
 
-    async def _pump(self, lane: Lane) -> None:
+    async def _pump(self, lane: Lane, wanted: Callable[[], Awaitable[None]]) -> None:
         failures = 0
         while True:
-            await lane.ready()
-            async with self._taking_off[lane.name]:
-                launched = await self._launch_next(lane)
-            failures = 0 if launched else failures + 1
+            await wanted()
+            await self._dispatcher.catch_up()
+            failures = 0 if await self._launch_next(lane) else failures + 1
             if failures:
                 await self.clock.wait(self._backoff.delay_s(failures))
 
     async def _launch_next(self, lane: Lane) -> bool:
-        batch = lane.take(_MOST_IN_TAKE_OFF)
+        batch: Sequence[PendingRun] = ()
         try:
-            await self._launch(lane, batch)
-            self._call(self._slots.stranded())
+            async with self._stages[lane.name].enter() as go_on:
+                batch = lane.take(MOST_IN_TAKE_OFF)
+                if batch:  # else the lane's other pump has them
+                    await self._launch(lane, batch, go_on)
+                self._call(self._slots.stranded())
         except Exception as error:  # noqa: BLE001 - the runs are pending still, and are next when it works again
             log.warning("launcher.take_off_failed", lane=lane.name, runs=len(batch), error=repr(error))
             return False
         return True
 
-    async def _launch(self, lane: Lane, batch: Sequence[PendingRun]) -> None:
+    async def _launch(self, lane: Lane, batch: Sequence[PendingRun], go_on: GoOn) -> None:
         """Take a batch off; if the database fails, every run of it is back in the lane or parked."""
         context = self._context
         departures = Departures(context.node.id, self.clock.now(), orphans=list(batch))
@@ -162,6 +171,7 @@ class Launcher(Service):
             leaving = departures.runs()
             taken = TakenOff(set())
             if leaving:
+                await go_on()
                 told = departures.batch()
                 taken = await context.database.write_batch(
                     take_off, context.zone, departures.owner, departures.sent_ms, told
@@ -172,9 +182,9 @@ class Launcher(Service):
             self._give_all_back(departures)
             self._forget_all(departures.runs())
             raise
-        except BaseException:
+        except BaseException as error:
             # Also a cancellation that nobody asked for, from something that was waited for.
-            lane.put_first(departures.runs())
+            (lane.call if isinstance(error, BatchBeforeFailedError) else lane.put_first)(departures.runs())
             self._give_all_back(departures)
             raise
         self._forget_all(leaving)
@@ -239,6 +249,8 @@ class Launcher(Service):
         self._forget([run.id])
 
     def _start(self, lane: Lane, departures: Departures, taken: TakenOff) -> None:
+        if taken.matched:
+            self._slots.note_take_off((self.clock.now() - departures.sent_ms) / 1000)
         for each in departures.grounded:
             if each.run.id in taken.matched:
                 self._dispatcher.fail(each.run, each.message)
@@ -251,16 +263,12 @@ class Launcher(Service):
                     self._give_back(candidate.address, 1)
             else:
                 flights += broadcast.flights(made)
-        shards = {run.id for made in taken.shards.values() for run in made}
-        flying = []
+        flying = taken.matched.union(run.id for made in taken.shards.values() for run in made)
         for flight in flights:
-            run_id = flight.run.id
-            if run_id in taken.matched or run_id in shards:
-                flying.append(flight)
-            else:
+            if flight.run.id not in flying:
                 self._give_back(flight.candidates[0].address, 1)
         self._context.counters.ended(each.outcome for each in taken.discarded)
-        self._senders.add(lane, flying)
+        self._senders.add(lane, [flight for flight in flights if flight.run.id in flying])
 
     def _on_answered(self, lane: Lane, run: PendingRun, answers: Answers) -> None:
         if not answers.chosen.candidates:

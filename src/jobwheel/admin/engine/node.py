@@ -7,10 +7,10 @@ from typing import Final
 
 from jobwheel import __version__
 from jobwheel.admin.domain.ids import NodeId
-from jobwheel.admin.engine.rules import FIRST_QUESTION_MS
+from jobwheel.admin.engine.rules import FIRST_QUESTION_MS, RESEND_AFTER_MS
 from jobwheel.admin.store import Connection, nodes, registry, runs
 from jobwheel.admin.store.database import Database
-from jobwheel.admin.store.nodes import Adopted, Heritage, NodeFacts
+from jobwheel.admin.store.nodes import Adopted, FirstLooks, Heritage, NodeFacts
 from jobwheel.kernel.backoff import Backoff
 from jobwheel.kernel.clock import Clock
 from jobwheel.kernel.logging import get_logger
@@ -27,6 +27,7 @@ FRESH_FOR_S: Final = 10.0
 """A node sends only while its last heartbeat that succeeded was begun less than this ago, by the boot-time clock."""
 
 _MOST_DIFFERENCE_S = 1.0
+_LOOKS: Final = FirstLooks(FIRST_QUESTION_MS, RESEND_AFTER_MS[0])
 _RETRY = Backoff(first_s=0.5, most_s=2.0)
 
 
@@ -58,6 +59,14 @@ class Node(Service):
     def is_fresh(self) -> bool:
         """Whether nobody can have declared this node dead: if not, it may have been frozen, and its runs adopted."""
         return self.clock.boot_time() - self._beaten_s < FRESH_FOR_S
+
+    @property
+    def unbroken_s(self) -> float:
+        """For how long this node has been beating without a break; 0 if it may have been frozen just now.
+
+        While nobody could beat, executors could not either: only who was there long enough may judge by silence.
+        """
+        return self.clock.boot_time() - self._unbroken_since_s if self.is_fresh else 0.0
 
     @property
     def clock_difference_s(self) -> float:
@@ -130,7 +139,7 @@ class Node(Service):
 
     async def _bury(self) -> None:
         heritages: list[Heritage] = await self._database.write(
-            nodes.adopt_dead, self.id, self._database.now_ms(), int(DEAD_AFTER_S * 1000), FIRST_QUESTION_MS
+            nodes.adopt_dead, self.id, self._database.now_ms(), int(DEAD_AFTER_S * 1000), _LOOKS
         )
         for each in heritages:
             log.warning(
@@ -152,10 +161,11 @@ def _join(
     is_alone: bool,  # noqa: FBT001 - passed through `write`
 ) -> tuple[NodeId, Adopted]:
     node_id = nodes.register(connection, facts, now_ms)
+    nodes.look_at_all_accepted(connection, now_ms)
     if not is_alone:
         return node_id, Adopted(0, 0)
     registry.spare_addresses(connection, now_ms)
-    return node_id, nodes.adopt_all(connection, node_id, now_ms, FIRST_QUESTION_MS)
+    return node_id, nodes.adopt_all(connection, node_id, now_ms, _LOOKS)
 
 
 def _leave(connection: Connection, node_id: NodeId) -> int:

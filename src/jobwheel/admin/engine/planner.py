@@ -88,8 +88,10 @@ class Schedules:
         """The job's schedule.
 
         Raises:
-            UnusableJobError: the stored settings are no schedule.
+            UnusableJobError: the stored settings are no schedule, or the row is damaged.
         """
+        if job.damage is not None:
+            raise UnusableJobError(job.damage)
         key = (job.schedule_type, job.schedule_conf, job.time_zone, job.anchor_ms)
         schedule = self._parsed.get(key)
         if schedule is None:

@@ -4,12 +4,14 @@ import msgspec
 
 from jobwheel.admin.domain.job import DispatchJob
 from jobwheel.admin.domain.run import PendingRun, Shard
-from jobwheel.wire.messages import TriggerRequest
+from jobwheel.wire.messages import Parent, TriggerRequest
 
 _WHOLE = Shard(0, 1)
 
 
-def trigger_request(run: PendingRun, job: DispatchJob, instance_id: str | None) -> TriggerRequest:
+def trigger_request(
+    run: PendingRun, job: DispatchJob, instance_id: str | None, parent: Parent | None = None
+) -> TriggerRequest:
     """The request for a run; to an executor of ours with our extensions."""
     ours = instance_id is not None
     shard, script = run.shard or _WHOLE, job.script
@@ -29,4 +31,5 @@ def trigger_request(run: PendingRun, job: DispatchJob, instance_id: str | None) 
         scheduled_time=run.planned_ms if ours else msgspec.UNSET,
         trigger_type=run.trigger_type.value if ours else msgspec.UNSET,
         attempt=run.attempt if ours else msgspec.UNSET,
+        parent=parent if ours and parent is not None else msgspec.UNSET,
     )

@@ -7,9 +7,9 @@ from jobwheel.admin.domain.ids import GroupId, NodeId
 from jobwheel.admin.domain.job import DispatchJob
 from jobwheel.admin.domain.run import PendingRun
 from jobwheel.admin.domain.writes import cut_message
-from jobwheel.admin.engine.executor_client import Answer
+from jobwheel.admin.engine.executor_answers import Answer
 from jobwheel.admin.engine.routing import UnknownStrategyError
-from jobwheel.admin.engine.rules import RESENDS_END_MS, UNHEARD_END_MS
+from jobwheel.admin.engine.rules import IDLE_ANSWERS, KILL_END_MS, RESENDS_END_MS, UNHEARD_END_MS
 from jobwheel.admin.engine.trigger_words import WORDS
 from jobwheel.schedule import Language
 
@@ -31,6 +31,7 @@ class TriggerMessages:
     """
 
     def __init__(self, language: Language = Language.EN) -> None:
+        self.language = language
         self._words = WORDS[language]
         self._headings: dict[_Key, str] = {}
         self._remembered = 0
@@ -117,9 +118,17 @@ class TriggerMessages:
         """Every candidate was tried in vain."""
         return f"{self._words.none_reached}\n"
 
+    def none_in_time(self, not_tried: int, within_s: float) -> str:
+        """The time was up before every candidate was tried."""
+        return f"{self._words.none_reached_in_time.format(f'{within_s:g}', not_tried)}\n"
+
     def unknown_strategy(self, error: UnknownStrategyError) -> str:
         """The job's strategy does not exist."""
         return cut_message(f"{self._words.unknown_strategy.format(repr(error.strategy), ', '.join(error.known))}\n")
+
+    def damaged(self, damage: str) -> str:
+        """The job's row holds what its columns cannot, so that nobody knows what to send."""
+        return cut_message(f"{self._words.damaged.format(damage)}\n")
 
     def over_limit(self, limit: int) -> str:
         """As many runs of the job as may be at once are under way, and further ones do not wait."""
@@ -144,6 +153,38 @@ class TriggerMessages:
     def called_idle(self, address: str, times: int) -> str:
         """The executor does not know it any more."""
         return f"{self._words.called_idle.format(address, times)}\n"
+
+    def lost_unknown(self, address: str) -> str:
+        """The process that took the run does not know it."""
+        return self._words.lost_unknown.format(address)
+
+    def lost_replaced(self, address: str) -> str:
+        """Another process is at the address, and has no result of the run."""
+        return self._words.lost_replaced.format(address)
+
+    def lost_gone(self, address: str, silent_ms: int) -> str:
+        """Nobody beats or answers there."""
+        return self._words.lost_gone.format(address, silent_ms // _MINUTE_MS)
+
+    def lost_idle(self, address: str) -> str:
+        """The executor does not run the job, and gave no result."""
+        return self._words.lost_idle.format(address, IDLE_ANSWERS)
+
+    def kill_asked(self, actor: str) -> str:
+        """Somebody wants the run to end."""
+        return f"{self._words.kill_asked.format(actor)}\n"
+
+    def kill_told(self, address: str, answer: Answer) -> str:
+        """What the executor said when it was told to end the run."""
+        return self._told(self._words.kill_told, address, answer)
+
+    def killed_unsent(self) -> str:
+        """Nothing of the run was sent."""
+        return self._words.killed_unsent
+
+    def killed_silent(self, address: str) -> str:
+        """The executor gave no result after it was to end the run."""
+        return self._words.killed_silent.format(address, KILL_END_MS // 1000)
 
     def _told(self, sentence: str, address: str, answer: Answer) -> str:
         told = sentence.format(address, answer.code)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from jobwheel.admin.engine.executor_client import AnswerKind
+from jobwheel.admin.engine.executor_answers import AnswerKind
 from jobwheel.schedule import Language
 
 
@@ -47,8 +47,10 @@ class TriggerWords:
     none_said_yes: str
     none_in_time: str
     none_reached: str
+    none_reached_in_time: str
     unknown_strategy: str
     over_limit: str
+    damaged: str
     # What became of an unconfirmed run.
     broken_off: str
     sent_again: str
@@ -56,6 +58,16 @@ class TriggerWords:
     not_readable: str
     replaced: str
     called_idle: str
+    # What became of an accepted run without a result.
+    lost_unknown: str
+    lost_replaced: str
+    lost_gone: str
+    lost_idle: str
+    # What became of a run that somebody wants to end.
+    kill_asked: str
+    kill_told: str
+    killed_unsent: str
+    killed_silent: str
 
 
 _EN: Final = TriggerWords(
@@ -77,14 +89,14 @@ _EN: Final = TriggerWords(
     colon=": ",
     answers={
         AnswerKind.ACCEPTED: "{} accepted (code {})",
-        AnswerKind.STOPPING: "{} is shutting down (code {})",
+        AnswerKind.STOPPING: "{} takes no new runs (code {})",
         AnswerKind.REJECTED: "{} rejected (code {})",
         AnswerKind.UNREACHABLE: "{} unreachable (code {})",
         AnswerKind.UNCONFIRMED: "{} gave no usable answer: the run may or may not have arrived (code {})",
     },
     answers_first={
         AnswerKind.ACCEPTED: "asked first, {} said yes (code {})",
-        AnswerKind.STOPPING: "asked first, {} is shutting down (code {})",
+        AnswerKind.STOPPING: "asked first, {} takes no new runs (code {})",
         AnswerKind.REJECTED: "asked first, {} said no (code {})",
         AnswerKind.UNREACHABLE: "asked first, {} unreachable (code {})",
         AnswerKind.UNCONFIRMED: "asked first, {} gave no usable answer (code {})",
@@ -102,14 +114,24 @@ _EN: Final = TriggerWords(
     none_said_yes="no address that was asked said yes",
     none_in_time="no address that was asked within {} s said yes, and {} more were not asked",
     none_reached="no address could be reached",
+    none_reached_in_time="no address could be reached within {} s, and {} more were not tried",
     unknown_strategy="route strategy {} is not one of {}",
     over_limit="discarded: {} runs of the job are under way, and no more may be at once",
+    damaged="the job's row in the database is damaged, so that it was not sent: {}; save the job anew",
     broken_off="its sending was broken off",
     sent_again="sent again: ",
     no_answer="not confirmed: no answer for {} minutes",
     not_readable="not confirmed: no readable answer for {} minutes",
     replaced="not confirmed: another process answers at this address now",
     called_idle="not confirmed: {} called the job idle {} times running",
+    lost_unknown="lost: {} does not know the run any more, and gave no result",
+    lost_replaced="lost: another process has taken the place of the one at {} that had the run",
+    lost_gone="lost: nobody was heard at {} for {} minutes",
+    lost_idle="lost: {} called the job idle {} times running, and gave no result",
+    kill_asked="kill: {} wants this run to end",
+    kill_told="kill: {} was told (code {})",
+    killed_unsent="killed before it was sent",
+    killed_silent="killed: {} gave no result within {} s after it was to end the run",
 )
 
 _ZH_CN: Final = TriggerWords(
@@ -131,14 +153,14 @@ _ZH_CN: Final = TriggerWords(
     colon="：",
     answers={
         AnswerKind.ACCEPTED: "{} 已接收（code {}）",
-        AnswerKind.STOPPING: "{} 正在停机（code {}）",
+        AnswerKind.STOPPING: "{} 不再接收新任务（code {}）",
         AnswerKind.REJECTED: "{} 拒绝执行（code {}）",
         AnswerKind.UNREACHABLE: "{} 无法连接（code {}）",
         AnswerKind.UNCONFIRMED: "{} 未返回有效应答，无法确认任务是否已送达（code {}）",
     },
     answers_first={
         AnswerKind.ACCEPTED: "调度前探测：{} 可用（code {}）",
-        AnswerKind.STOPPING: "调度前探测：{} 正在停机（code {}）",
+        AnswerKind.STOPPING: "调度前探测：{} 不再接收新任务（code {}）",
         AnswerKind.REJECTED: "调度前探测：{} 不可用（code {}）",
         AnswerKind.UNREACHABLE: "调度前探测：{} 无法连接（code {}）",
         AnswerKind.UNCONFIRMED: "调度前探测：{} 未返回有效应答（code {}）",
@@ -156,14 +178,24 @@ _ZH_CN: Final = TriggerWords(
     none_said_yes="所探测的地址均不可用",
     none_in_time="{} 秒内所探测的地址均不可用，另有 {} 个地址未再探测",
     none_reached="所有地址均无法连接",
+    none_reached_in_time="{} 秒内所有已尝试的地址均无法连接，另有 {} 个地址未再尝试",
     unknown_strategy="未知的路由策略 {}，可选值：{}",
     over_limit="已丢弃：该任务正在执行的实例已达上限 {} 个",
+    damaged="数据库中该任务的记录已损坏，未发送：{}；请重新保存该任务",
     broken_off="发送过程中断",
     sent_again="重新发送：",
     no_answer="无法确认：{} 分钟内没有应答",
     not_readable="无法确认：{} 分钟内没有可识别的应答",
     replaced="无法确认：该地址上的执行器进程已更换",
     called_idle="无法确认：{} 连续 {} 次报告该任务空闲",
+    lost_unknown="任务结果丢失：{} 已不再持有该次执行，也没有返回结果",
+    lost_replaced="任务结果丢失：{} 上原执行该任务的进程已被新进程取代",
+    lost_gone="任务结果丢失：{} 已有 {} 分钟没有任何消息",
+    lost_idle="任务结果丢失：{} 连续 {} 次回报该任务空闲，且没有返回结果",
+    kill_asked="终止：{} 要求终止本次执行",
+    kill_told="终止：已通知 {}（code {}）",
+    killed_unsent="发送前已终止",
+    killed_silent="已终止：要求终止后，{} 在 {} 秒内没有返回结果",
 )
 
 _ZH_TW: Final = TriggerWords(
@@ -185,14 +217,14 @@ _ZH_TW: Final = TriggerWords(
     colon="：",
     answers={
         AnswerKind.ACCEPTED: "{} 已接收（code {}）",
-        AnswerKind.STOPPING: "{} 正在停機（code {}）",
+        AnswerKind.STOPPING: "{} 不再接收新任務（code {}）",
         AnswerKind.REJECTED: "{} 拒絕執行（code {}）",
         AnswerKind.UNREACHABLE: "{} 無法連線（code {}）",
         AnswerKind.UNCONFIRMED: "{} 未傳回有效回應，無法確認任務是否已送達（code {}）",
     },
     answers_first={
         AnswerKind.ACCEPTED: "派發前探測：{} 可用（code {}）",
-        AnswerKind.STOPPING: "派發前探測：{} 正在停機（code {}）",
+        AnswerKind.STOPPING: "派發前探測：{} 不再接收新任務（code {}）",
         AnswerKind.REJECTED: "派發前探測：{} 不可用（code {}）",
         AnswerKind.UNREACHABLE: "派發前探測：{} 無法連線（code {}）",
         AnswerKind.UNCONFIRMED: "派發前探測：{} 未傳回有效回應（code {}）",
@@ -210,14 +242,24 @@ _ZH_TW: Final = TriggerWords(
     none_said_yes="所探測的位址均不可用",
     none_in_time="{} 秒內所探測的位址均不可用，另有 {} 個位址未再探測",
     none_reached="所有位址均無法連線",
+    none_reached_in_time="{} 秒內所有已嘗試的位址均無法連線，另有 {} 個位址未再嘗試",
     unknown_strategy="未知的路由策略 {}，可選值：{}",
     over_limit="已捨棄：該任務執行中的實例已達上限 {} 個",
+    damaged="資料庫中該任務的記錄已損壞，未傳送：{}；請重新儲存該任務",
     broken_off="傳送過程中斷",
     sent_again="重新傳送：",
     no_answer="無法確認：{} 分鐘內沒有回應",
     not_readable="無法確認：{} 分鐘內沒有可辨識的回應",
     replaced="無法確認：該位址上的執行器行程已更換",
     called_idle="無法確認：{} 連續 {} 次回報該任務閒置",
+    lost_unknown="任務結果遺失：{} 已不再持有該次執行，也沒有傳回結果",
+    lost_replaced="任務結果遺失：{} 上原執行該任務的行程已被新行程取代",
+    lost_gone="任務結果遺失：{} 已有 {} 分鐘沒有任何消息",
+    lost_idle="任務結果遺失：{} 連續 {} 次回報該任務閒置，且沒有傳回結果",
+    kill_asked="終止：{} 要求終止本次執行",
+    kill_told="終止：已通知 {}（code {}）",
+    killed_unsent="傳送前已終止",
+    killed_silent="已終止：要求終止後，{} 在 {} 秒內沒有傳回結果",
 )
 
 WORDS: Final[Mapping[Language, TriggerWords]] = {

@@ -1,14 +1,22 @@
 """Removes what deleted jobs leave behind."""
 
 from jobwheel.admin.domain.ids import JobId
+from jobwheel.admin.services.slices import PAUSE_S, Slices
 from jobwheel.admin.store import Connection
 from jobwheel.admin.store.database import Database
+from jobwheel.admin.store.reports import recount_slices
 from jobwheel.admin.store.run_list import delete_runs_of_job
 from jobwheel.admin.store.scripts import delete_versions_of_job
-from jobwheel.admin.store.settings_table import DELETED_JOB_PREFIX, delete_setting, list_settings
+from jobwheel.admin.store.settings_table import (
+    DELETED_JOB_PREFIX,
+    delete_setting,
+    list_settings,
+    read_setting,
+    write_setting,
+)
 
-_SLICE = 200
 _SLICES_PER_PASS = 50
+_HAD_RUNS = "had runs"
 
 
 class DeletedJobs:
@@ -17,8 +25,9 @@ class DeletedJobs:
     Any node may do it.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, pause_s: float = PAUSE_S) -> None:
         self._database = database
+        self._slices = Slices(database, pause_s)
 
     async def run_once(self) -> int:
         """Remove some rows; says how many. What is left waits for the next pass."""
@@ -27,14 +36,21 @@ class DeletedJobs:
             names = await self._database.read(list_settings, DELETED_JOB_PREFIX)
             if not names:
                 break
-            removed += await self._database.write(_remove_slice, names[0])
+            most = self._slices.size
+            removed += await self._slices.change(most, remove_slice, names[0], most)
+            await self._slices.rest()
         return removed
 
 
-def _remove_slice(connection: Connection, name: str) -> int:
+def remove_slice(connection: Connection, name: str, most: int) -> int:
+    """Remove some runs of a deleted job, and with the last ones its scripts; says how many runs."""
     job_id = JobId(int(name.removeprefix(DELETED_JOB_PREFIX)))
-    removed = delete_runs_of_job(connection, job_id, _SLICE)
-    if removed < _SLICE:
-        delete_versions_of_job(connection, job_id)
-        delete_setting(connection, name)
+    removed = delete_runs_of_job(connection, job_id, most)
+    if removed == most:
+        write_setting(connection, name, _HAD_RUNS)
+        return removed
+    if removed or read_setting(connection, name) == _HAD_RUNS:
+        recount_slices(connection)
+    delete_versions_of_job(connection, job_id)
+    delete_setting(connection, name)
     return removed

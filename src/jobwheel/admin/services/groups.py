@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from jobwheel.admin.domain.event import EventKind, NewEvent
-from jobwheel.admin.domain.group import LIVE_FOR_MS, MOST_ADDRESS, AddressType, Group, Registration
+from jobwheel.admin.domain.group import LIVE_FOR_MS, MOST_ADDRESS, AddressType, Group, Registration, may_have_runs
 from jobwheel.admin.domain.ids import GroupId
 from jobwheel.admin.engine.addresses import AddressBook
 from jobwheel.admin.services.errors import (
@@ -25,6 +25,7 @@ from jobwheel.admin.services.live_addresses import (
 )
 from jobwheel.admin.services.texts import checked_text, why_no_address
 from jobwheel.admin.store import Connection
+from jobwheel.admin.store.api_tokens import delete_api_tokens_of
 from jobwheel.admin.store.database import Database
 from jobwheel.admin.store.drains import write_drains
 from jobwheel.admin.store.events import insert_event
@@ -76,9 +77,9 @@ class Groups:
         """
         return await self._database.read(self._get, group_id)
 
-    async def page(self, after_id: int, limit: int) -> Sequence[GroupView]:
-        """Groups by ascending id."""
-        return await self._database.read(self._list, after_id, limit)
+    async def page(self, after_id: int, limit: int, group_ids: frozenset[GroupId] | None = None) -> Sequence[GroupView]:
+        """Groups by ascending id; of these alone if they are given."""
+        return await self._database.read(self._list, after_id, limit, group_ids)
 
     async def create(self, given: Mapping[str, Any], *, actor: str) -> GroupView:
         """Make a group.
@@ -90,9 +91,8 @@ class Groups:
         for name in ("app_name", "title"):
             if name not in given:
                 raise InvalidFieldError(name, "is required")
-        blank = Group(GroupId(0), "", "", AddressType.REGISTERED, (), self._clock.now(), 0)
-        view = await self._database.write(self._create, _changed(blank, given), actor)
-        await self._make_known()
+        view = await self._database.write(self.create_in, given, actor)
+        await self.make_known()
         return view
 
     async def update(
@@ -107,7 +107,7 @@ class Groups:
             VersionConflictError: somebody changed it.
         """
         view = await self._database.write(self._update, group_id, given, version, actor)
-        await self._make_known()
+        await self.make_known()
         return view
 
     async def delete(self, group_id: GroupId, *, actor: str) -> None:
@@ -118,7 +118,7 @@ class Groups:
             GroupInUseError: it has jobs.
         """
         await self._database.write(self._delete, group_id, actor)
-        await self._make_known()
+        await self.make_known()
 
     async def drain(self, group_id: GroupId, address: str, *, draining: bool, actor: str) -> GroupView:
         """Give the executor at an address no new runs, or give it some again; its runs go on.
@@ -130,10 +130,10 @@ class Groups:
             InvalidFieldError: no executor of the group is at this address.
         """
         view = await self._database.write(self._drain, group_id, DrainWish(address, draining, actor))
-        await self._make_known()
+        await self.make_known()
         return view
 
-    async def _make_known(self) -> None:
+    async def make_known(self) -> None:
         """Runs of the group find what has been committed at once, not with the next look."""
         try:
             await self._book.refresh()
@@ -146,10 +146,14 @@ class Groups:
             raise NotFoundError("group", group_id)
         return self._viewed(connection, [group])[0]
 
-    def _list(self, connection: Connection, after_id: int, limit: int) -> list[GroupView]:
-        return self._viewed(connection, list_groups(connection, self._zone, after_id, limit))
+    def _list(
+        self, connection: Connection, after_id: int, limit: int, group_ids: frozenset[GroupId] | None
+    ) -> list[GroupView]:
+        return self._viewed(connection, list_groups(connection, self._zone, after_id, limit, group_ids))
 
-    def _create(self, connection: Connection, group: Group, actor: str) -> GroupView:
+    def create_in(self, connection: Connection, given: Mapping[str, Any], actor: str) -> GroupView:
+        """Make a group in the caller's transaction; see `create`. Who commits makes it known."""
+        group = _changed(Group(GroupId(0), "", "", AddressType.REGISTERED, (), self._clock.now(), 0), given)
         hold_app_names(connection)
         self._check_free(connection, group)
         group = replace(group, id=insert_group(connection, self._zone, group))
@@ -180,6 +184,7 @@ class Groups:
         if jobs:
             raise GroupInUseError(group.app_name, jobs)
         delete_group(connection, group_id)
+        delete_api_tokens_of(connection, group_id)
         insert_event(connection, self._event(EventKind.GROUP_DELETED, group, actor, _details(group)))
 
     def _drain(self, connection: Connection, group_id: GroupId, wish: DrainWish) -> GroupView:
@@ -211,7 +216,11 @@ class Groups:
         if names:
             for each in list_registrations(connection, names, self._database.now_ms() - LIVE_FOR_MS):
                 live.setdefault(each.app_name, []).append(each)
-        return [GroupView(group, live_addresses(group, live.get(group.app_name, []))) for group in groups]
+        return [GroupView(group, self._live_addresses(group, live.get(group.app_name, []))) for group in groups]
+
+    def _live_addresses(self, group: Group, live: Sequence[Registration]) -> tuple[LiveAddress, ...]:
+        # Who came with a token that has been revoked since gets no run.
+        return live_addresses(group, [each for each in live if may_have_runs(group, each, self._database.now_ms())])
 
     def _event(self, kind: EventKind, group: Group, actor: str, details: Mapping[str, object]) -> NewEvent:
         return NewEvent(kind, self._clock.now(), actor, group.id, None, None, details)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 from enum import Enum
 
+from jobwheel.admin.domain.alarm import JobAlarms
 from jobwheel.admin.domain.event import EventKind, NewEvent
 from jobwheel.admin.domain.job import Job, JobSettings
 from jobwheel.admin.services.job_plan import MOST_COUNTED, Missed
@@ -21,11 +22,26 @@ def settings_details(settings: JobSettings) -> dict[str, object]:
         instant_ms = getattr(settings, f"{name}_ms")
         del details[f"{name}_ms"]
         details[name] = None if instant_ms is None else instant_text(instant_ms)
+    del details["alarms"]
+    details["alarm_settings"] = alarm_details(settings.alarms)
     details["pause_windows"] = [
         {"from": instant_text(each.from_ms), "until": instant_text(each.until_ms), "remark": each.remark}
         for each in settings.pause_windows
     ]
     return details
+
+
+def alarm_details(alarms: JobAlarms) -> dict[str, object]:
+    """What a job's people are told of, as JSON values under the names that they are given by."""
+    return {
+        "channel_ids": list(alarms.channel_ids),
+        "failures": alarms.failures.value,
+        "also": [each.value for each in alarms.also],
+        "success_after_failure": alarms.success_after_failure,
+        "late_start_s": alarms.late_start_s,
+        "long_run_s": alarms.long_run_s,
+        "most_open_runs": alarms.most_open_runs,
+    }
 
 
 def changes_event(old: Job, new: Job, actor: str, at_ms: int) -> NewEvent:

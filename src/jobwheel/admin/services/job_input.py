@@ -6,8 +6,18 @@ from typing import Any, Final, TypeVar
 
 from jobwheel.admin.domain.ids import GroupId, JobId
 from jobwheel.admin.domain.job import JobSettings, PauseWindow
-from jobwheel.admin.domain.policies import BlockStrategy, GlueType, MisfireStrategy, RouteStrategy, RunLimitOverflow
-from jobwheel.admin.services.errors import InvalidFieldError, NotSupportedYetError
+from jobwheel.admin.domain.policies import (
+    BlockStrategy,
+    GlueType,
+    MisfireStrategy,
+    RetryBackoff,
+    RouteStrategy,
+    RunLimitOverflow,
+    UncertainSend,
+)
+from jobwheel.admin.domain.retries import MOST_RETRIES, MOST_RETRY_WAIT_S
+from jobwheel.admin.services.errors import InvalidFieldError
+from jobwheel.admin.services.job_alarms import read_alarm_email, read_alarms
 from jobwheel.admin.services.texts import checked_text
 from jobwheel.kernel.instants import instant_text
 from jobwheel.schedule import ScheduleType
@@ -26,6 +36,10 @@ MOST_RUN_LIMIT: Final = 10_000
 MOST_TIMEOUT_S: Final = 2**31 - 1
 """The longest time-out of a run, in seconds: what executors of every make can read."""
 
+MOST_CHILDREN_TEXT: Final = 255
+MOST_RETENTION_DAYS: Final = 36_500
+"""The longest time for which runs are kept, if not for ever."""
+
 _MOST_TAGS_TEXT: Final = 255
 _MOST_REMARK: Final = 128
 
@@ -35,7 +49,6 @@ def read_changes(given: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises:
         InvalidFieldError: a value that the field cannot hold.
-        NotSupportedYetError: a value that this version cannot honour.
     """
     return {name: _READERS[name](name, value) for name, value in given.items()}
 
@@ -45,7 +58,6 @@ def read_settings(given: Mapping[str, Any]) -> JobSettings:
 
     Raises:
         InvalidFieldError: a value that the field cannot hold, or a field that is missing.
-        NotSupportedYetError: a value that this version cannot honour.
     """
     for name in ("group_id", "name", "schedule_type"):
         if name not in given:
@@ -66,6 +78,10 @@ def check_whole(settings: JobSettings) -> None:
         raise InvalidFieldError("handler", "is required for glue_type BEAN: the name of a handler of the executor")
     if settings.anchor_ms is not None and settings.schedule_type is not ScheduleType.FIX_RATE:
         raise InvalidFieldError("anchor_at", f"has a meaning for FIX_RATE alone, not for {settings.schedule_type}")
+    most_s = settings.retry_most_s
+    if most_s is not None and most_s < settings.retry_interval_s:
+        told = f"{most_s} s is less than retry_interval_s, {settings.retry_interval_s} s"
+        raise InvalidFieldError("retry_most_s", told)
     from_ms, until_ms = settings.valid_from_ms, settings.valid_until_ms
     if from_ms is not None and until_ms is not None and until_ms <= from_ms:
         raise InvalidFieldError("valid_until", f"{instant_text(until_ms)} is not after valid_from")
@@ -103,22 +119,37 @@ def _optional_text(most: int) -> Callable[[str, Any], str | None]:
     return lambda field, value: None if value is None else checked_text(field, value, most, least=1)
 
 
-def _choice(choices: type[Choice], supported: tuple[Choice, ...] | None = None) -> Callable[[str, Any], Choice]:
-    def read(field: str, value: Any) -> Choice:
-        choice = read_choice(field, value, choices)
-        if supported is not None and choice not in supported:
-            raise NotSupportedYetError(field, choice, supported)
-        return choice
-
-    return read
+def _key(field: str, value: Any) -> str | None:
+    key = _optional_text(128)(field, value)
+    if key is not None and ("/" in key or key in (".", "..")):
+        raise InvalidFieldError(field, f"{key!r} cannot be part of an address: it is a dot, or holds a slash")
+    return key
 
 
-def _zero(field: str, value: Any) -> int:
-    if value < 0:
-        raise InvalidFieldError(field, f"{value} is less than 0")
-    if value > 0:
-        raise NotSupportedYetError(field, value, ("0",))
-    return 0
+def _choice(choices: type[Choice]) -> Callable[[str, Any], Choice]:
+    return lambda field, value: read_choice(field, value, choices)
+
+
+def _retries(field: str, value: Any) -> int:
+    if not 0 <= value <= MOST_RETRIES:
+        raise InvalidFieldError(field, f"{value} is not from 0 (none) to {MOST_RETRIES}")
+    count: int = value
+    return count
+
+
+def _retry_interval(field: str, value: Any) -> int:
+    if not 0 <= value <= MOST_RETRY_WAIT_S:
+        raise InvalidFieldError(field, f"{value} is not from 0 (at once) to {MOST_RETRY_WAIT_S} seconds")
+    seconds: int = value
+    return seconds
+
+
+def _retry_most(field: str, value: Any) -> int | None:
+    if value is not None and not 1 <= value <= MOST_RETRY_WAIT_S:
+        told = f"{value} is not from 1 to {MOST_RETRY_WAIT_S} seconds; null means {MOST_RETRY_WAIT_S}"
+        raise InvalidFieldError(field, told)
+    seconds: int | None = value
+    return seconds
 
 
 def _timeout(field: str, value: Any) -> int:
@@ -135,10 +166,21 @@ def _limit(field: str, value: Any) -> int | None:
     return limit
 
 
-def _children(field: str, value: Any) -> tuple[JobId, ...]:
-    if value:
-        raise NotSupportedYetError(field, value, ("an empty list",))
-    return ()
+def _children(field: str, value: Sequence[int]) -> tuple[JobId, ...]:
+    children = tuple(JobId(each) for each in dict.fromkeys(value))
+    size = len(",".join(str(each) for each in children))
+    if size > MOST_CHILDREN_TEXT:
+        told = f"has {len(children)} jobs, whose ids take {size} characters with commas; {MOST_CHILDREN_TEXT} have room"
+        raise InvalidFieldError(field, told)
+    return children
+
+
+def _retention(field: str, value: Any) -> int | None:
+    if value is not None and not 0 <= value <= MOST_RETENTION_DAYS:
+        problem = f"{value} is not from 1 to {MOST_RETENTION_DAYS} days; 0 keeps runs for ever"
+        raise InvalidFieldError(field, f"{problem}, null as long as the admin's setting says")
+    days: int | None = value
+    return days
 
 
 def _tags(field: str, value: Any) -> tuple[str, ...]:
@@ -167,7 +209,7 @@ _READERS: Final[Mapping[str, Callable[[str, Any], Any]]] = {
     "group_id": lambda _, value: GroupId(value),
     "name": _text(255, least=1),
     "author": _text(64),
-    "alarm_email": _text(255),
+    "alarm_email": read_alarm_email,
     "schedule_type": _choice(ScheduleType),
     "schedule_conf": _text(128),
     "time_zone": _optional_text(64),
@@ -178,26 +220,20 @@ _READERS: Final[Mapping[str, Callable[[str, Any], Any]]] = {
     "parameter": checked_parameter,
     "block_strategy": _choice(BlockStrategy),
     "timeout_s": _timeout,
-    "retry_count": _zero,
+    "retry_count": _retries,
+    "retry_interval_s": _retry_interval,
+    "retry_backoff": _choice(RetryBackoff),
+    "retry_most_s": _retry_most,
+    "uncertain_send": _choice(UncertainSend),
     "glue_type": _choice(GlueType),
     "child_job_ids": _children,
-    "key": _optional_text(128),
+    "key": _key,
     "tags": _tags,
     "valid_from_ms": lambda _, value: value,
     "valid_until_ms": lambda _, value: value,
     "pause_windows": _pause_windows,
+    "alarms": read_alarms,
     "run_limit": _limit,
     "run_limit_overflow": _choice(RunLimitOverflow),
+    "retention_days": _retention,
 }
-
-LATER_FIELDS: Final = frozenset(
-    {
-        "retry_interval_s",
-        "retry_backoff",
-        "retry_most_s",
-        "uncertain_send",
-        "alarm_settings",
-        "retention_days",
-    }
-)
-"""Fields of jobs that this version does not have: given, they are refused as such and not as unknown."""

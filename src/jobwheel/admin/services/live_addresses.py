@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from jobwheel.admin.domain.drain import Drain, is_drained
-from jobwheel.admin.domain.group import MOST_ADDRESS, AddressType, Group, Registration
+from jobwheel.admin.domain.group import MOST_ADDRESS, AddressType, ExecutorLoad, Group, Registration
 from jobwheel.admin.services.errors import InvalidFieldError
 
 _DRAIN_KEPT_MS: Final = 24 * 3600 * 1000
@@ -13,12 +13,13 @@ _DRAIN_KEPT_MS: Final = 24 * 3600 * 1000
 
 @dataclass(frozen=True, slots=True)
 class LiveAddress:
-    """An address that gets runs, unless it is `draining`; one of a fixed list has no beat."""
+    """An address that gets runs, unless it is `draining`; one of a fixed list has no beat, and tells no `load`."""
 
     address: str
     last_beat_ms: int | None
     instance_id: str | None
     draining: bool
+    load: ExecutorLoad | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,11 @@ def live_addresses(group: Group, registrations: Sequence[Registration]) -> tuple
         )
     return tuple(
         LiveAddress(
-            each.address, each.beat_ms, each.instance_id, is_drained(group.drains, each.address, each.instance_id)
+            each.address,
+            each.beat_ms,
+            each.instance_id,
+            is_drained(group.drains, each.address, each.instance_id),
+            each.load,
         )
         for each in registrations
     )

@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+from jobwheel.admin.domain.caller import INSTALLATION, WireCaller
 from jobwheel.admin.domain.event import EventKind, NewEvent
 from jobwheel.admin.domain.group import MOST_ADDRESS, AddressType, Group
 from jobwheel.admin.domain.ids import GroupId
@@ -38,6 +39,18 @@ class UnknownAppNameError(JobwheelError):
         )
 
 
+class ForeignAppNameError(JobwheelError):
+    """A group's credentials were used for another app name."""
+
+    code: ClassVar[str] = "foreign_app_name"
+
+    def __init__(self, own: str, app_name: str) -> None:
+        super().__init__(
+            f"registryKey: these credentials are for executors of {own!r} alone, not of {app_name[:_MOST_APP_NAME]!r}",
+            field="registryKey",
+        )
+
+
 class Registry:
     """Notes beats and removals, and tells the address book at once."""
 
@@ -56,28 +69,46 @@ class Registry:
         self._book = book
         self._auto_create_groups = auto_create_groups
 
-    async def register(self, request: RegistryRequest) -> bool:
+    async def register(
+        self, request: RegistryRequest, caller: WireCaller = INSTALLATION, *, is_newer: bool = False
+    ) -> bool:
         """Note a beat; whether an operator wants that the executor takes no new runs.
+
+        `is_newer`: it came as executors of dialect C do, so that nobody need find that out.
 
         Raises:
             MalformedMessageError: the app name or the address cannot be one.
             UnknownAppNameError: no group has the app name, and none may be made.
+            ForeignAppNameError: the caller's credentials are of another app name.
         """
+        _check_own(request, caller)
         _check(request)
-        changed, draining = await self._database.write(self._beat, request, self._database.now_ms())
+        changed, draining = await self._database.write(self._beat, request, self._database.now_ms(), caller, is_newer)
         self._book.welcome(request.registry_key, request.registry_value)
         if changed:
             await self._book.refresh()
             log.info("registry.address_added", app_name=request.registry_key, address=request.registry_value)
         return draining
 
-    async def remove(self, request: RegistryRequest) -> None:
-        """Forget an address: it gets no run from this moment on."""
+    async def remove(self, request: RegistryRequest, caller: WireCaller = INSTALLATION) -> None:
+        """Forget an address: it gets no run from this moment on.
+
+        Raises:
+            ForeignAppNameError: the caller's credentials are of another app name.
+        """
+        _check_own(request, caller)
         self._book.remove(request.registry_key, request.registry_value)
         if await self._database.write(self._remove, request, self._database.now_ms()):
             log.info("registry.address_removed", app_name=request.registry_key, address=request.registry_value)
 
-    def _beat(self, connection: Connection, request: RegistryRequest, now_ms: int) -> tuple[bool, bool]:
+    def _beat(
+        self,
+        connection: Connection,
+        request: RegistryRequest,
+        now_ms: int,
+        caller: WireCaller,
+        is_newer: bool,  # noqa: FBT001 - passed through `write`
+    ) -> tuple[bool, bool]:
         if request.registry_group == registry.EXECUTORS and not registry.has_group(connection, request.registry_key):
             if not self._auto_create_groups:
                 raise UnknownAppNameError(request.registry_key)
@@ -85,7 +116,7 @@ class Registry:
             # Another executor of the app name may have been faster.
             if not registry.has_group(connection, request.registry_key):
                 self._create_group(connection, request.registry_key)
-        changed = registry.beat(connection, self._zone, request, now_ms)
+        changed = registry.beat(connection, self._zone, request, now_ms, caller.token, is_newer=is_newer)
         if changed:
             registry.store_address_lists(connection, self._zone, now_ms)
         # Of the database, not of the book: nodes that told otherwise in the same second would have it drain and not.
@@ -102,6 +133,12 @@ class Registry:
         group_id = insert_group(connection, self._zone, group)
         details = {"app_name": app_name, "cause": "its first executor registered"}
         insert_event(connection, NewEvent(EventKind.GROUP_CREATED, now_ms, group_id=group_id, details=details))
+
+
+def _check_own(request: RegistryRequest, caller: WireCaller) -> None:
+    is_own = request.registry_group == registry.EXECUTORS and request.registry_key == caller.app_name
+    if caller.token is not None and not is_own:
+        raise ForeignAppNameError(caller.app_name or "", request.registry_key)
 
 
 def _check(request: RegistryRequest) -> None:

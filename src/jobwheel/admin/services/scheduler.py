@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from jobwheel.admin.domain.ids import NodeId
+from jobwheel.admin.domain.ids import NodeId, RunId
 from jobwheel.admin.domain.run import PendingRun
 
 
@@ -21,4 +21,11 @@ class Scheduler(Protocol):
 
     def fly(self, runs: Sequence[PendingRun]) -> None:
         """Put pending runs that were just committed, with this node as owner, into the wheel."""
+        ...
+
+    async def carry_out_kills(self, pending: Sequence[RunId]) -> None:
+        """Kills were asked for: end the runs of which nothing was sent, and have executors told of the others.
+
+        Returns once the pending ones have ended.
+        """
         ...

@@ -10,6 +10,7 @@ from jobwheel.admin.domain.job import Job
 from jobwheel.admin.domain.policies import GlueType
 from jobwheel.admin.domain.script import NewScript, Script, ScriptVersion
 from jobwheel.admin.services.errors import InvalidFieldError, NotFoundError, VersionConflictError
+from jobwheel.admin.services.scoped import Scoped
 from jobwheel.admin.services.script_samples import SAMPLES
 from jobwheel.admin.services.texts import checked_text
 from jobwheel.admin.store import Connection
@@ -32,7 +33,7 @@ _SAMPLES_REMARK: Final = "a sample"
 _FIRST_REMARK: Final = "first version"
 
 
-class Scripts:
+class Scripts(Scoped):
     """The use cases of scripts. `actor` is the name of who asks."""
 
     def __init__(self, database: Database, clock: Clock, zone: InstallationZone) -> None:
@@ -79,24 +80,19 @@ class Scripts:
             VersionConflictError: somebody changed the job.
         """
         new = NewScript(_checked_source("source", source), _checked_remark("remark", remark))
-        return await self._database.write(self._save, job_id, new, version, actor)
+        return await self._database.write(self.save_in, job_id, new, version, actor)
 
-    def _save(self, connection: Connection, job_id: JobId, new: NewScript, version: int | None, actor: str) -> Script:
+    def save_in(self, connection: Connection, job_id: JobId, new: NewScript, version: int | None, actor: str) -> Script:
+        """Make this the job's script in the caller's transaction; see `save`. What is new has been checked."""
         job = get_job(connection, self._zone, job_id, lock=True)
-        if job is None or job.settings.glue_type is GlueType.BEAN:
+        if job is None or job.settings.glue_type is GlueType.BEAN or self.hides(job.settings.group_id):
             raise NotFoundError("script of the job", job_id)
-        before = self._get(connection, job_id)
         if version is not None and version != job.version:
             raise VersionConflictError("job", version, job.version)
-        now_ms = self._clock.now()
-        new = _as_it_runs(new, before.glue_type)
-        save_script(connection, self._zone, job_id, before.glue_type, new, now_ms)
-        update_job(connection, self._zone, replace(job, updated_ms=now_ms, version=job.version + 1))
-        after = self._get(connection, job_id)
-        details = {"before": _details(before), "after": _details(after)}
-        group_id = job.settings.group_id
-        insert_event(connection, NewEvent(EventKind.JOB_SCRIPT_SAVED, now_ms, actor, group_id, job_id, None, details))
-        return after
+        job = replace(job, updated_ms=self._clock.now(), version=job.version + 1)
+        insert_event(connection, write_script(connection, self._zone, job, new, actor))
+        update_job(connection, self._zone, job)
+        return self._get(connection, job_id)
 
     def _get(self, connection: Connection, job_id: JobId) -> Script:
         script = get_script(connection, self._zone, job_id)
@@ -123,9 +119,52 @@ def first_script(given: Mapping[str, Any], glue_type: GlueType) -> NewScript | N
     )
 
 
+def is_storable_remark(remark: str) -> bool:
+    """Whether a remark, which another make may have written, could be written by us."""
+    try:
+        _checked_remark("remark", remark)
+    except InvalidFieldError:
+        return False
+    return True
+
+
 def insert_first_script(connection: Connection, zone: InstallationZone, job: Job, script: NewScript) -> None:
     """Write the script of a job that was made in this transaction."""
     save_script(connection, zone, job.id, job.settings.glue_type, script, job.created_ms)
+
+
+def changed_script(given: Mapping[str, Any]) -> NewScript | None:
+    """The script among the changes of a job; None if there is none.
+
+    Raises:
+        InvalidFieldError: source or remark cannot be stored, or one of them is missing.
+    """
+    named = SCRIPT_FIELDS & given.keys()
+    if not named:
+        return None
+    for name in sorted(SCRIPT_FIELDS - named):
+        raise InvalidFieldError(name, f"is required with {' and '.join(sorted(named))}")
+    return NewScript(
+        _checked_source("glue_source", given["glue_source"]), _checked_remark("glue_remark", given["glue_remark"])
+    )
+
+
+def write_script(connection: Connection, zone: InstallationZone, job: Job, script: NewScript, actor: str) -> NewEvent:
+    """Write the next script of a job whose row is locked, at `job.updated_ms`; the event is the caller's to write.
+
+    Raises:
+        InvalidFieldError: the job runs a handler.
+    """
+    before = get_script(connection, zone, job.id)
+    if before is None or job.settings.glue_type is GlueType.BEAN:
+        raise InvalidFieldError("glue_source", "has a meaning for scripts alone, not for glue_type BEAN")
+    new = _as_it_runs(script, before.glue_type)
+    save_script(connection, zone, job.id, before.glue_type, new, job.updated_ms)
+    after = get_script(connection, zone, job.id)
+    assert after is not None, "it was written in this transaction"
+    details = {"before": _details(before), "after": _details(after)}
+    group_id = job.settings.group_id
+    return NewEvent(EventKind.JOB_SCRIPT_SAVED, job.updated_ms, actor, group_id, job.id, None, details)
 
 
 def _as_it_runs(script: NewScript, glue_type: str) -> NewScript:

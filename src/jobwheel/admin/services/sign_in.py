@@ -16,7 +16,6 @@ from jobwheel.admin.store.events import insert_event
 from jobwheel.admin.store.sessions import (
     LiveSession,
     NewSession,
-    delete_expired_sessions,
     delete_session,
     delete_sessions_of,
     find_session,
@@ -120,7 +119,6 @@ class SignIn:
         token = secrets.token_urlsafe(_TOKEN_BYTES)
         now_ms = self._clock.now()
         expires_ms = now_ms + lasts_s * 1000
-        delete_expired_sessions(connection, now_ms)
         insert_session(connection, NewSession(_hashed(token), user.id, now_ms, expires_ms, client.program[:255]))
         details = {"from": client.address}
         insert_event(connection, NewEvent(EventKind.USER_SIGNED_IN, now_ms, user.name, details=details))

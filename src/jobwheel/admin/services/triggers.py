@@ -12,6 +12,7 @@ from jobwheel.admin.domain.run import NewRun, PendingRun, Run, TriggerType, trig
 from jobwheel.admin.services.errors import InvalidFieldError, NotFoundError
 from jobwheel.admin.services.job_input import checked_parameter
 from jobwheel.admin.services.scheduler import Scheduler
+from jobwheel.admin.services.scoped import Scoped
 from jobwheel.admin.store import Connection
 from jobwheel.admin.store.database import Database
 from jobwheel.admin.store.events import insert_event
@@ -33,7 +34,7 @@ class Trigger:
     addresses: tuple[str, ...] = ()
 
 
-class Triggers:
+class Triggers(Scoped):
     """Makes runs by hand and through the API; also of jobs that are stopped."""
 
     def __init__(self, database: Database, clock: Clock, zone: InstallationZone, scheduler: Scheduler) -> None:
@@ -59,7 +60,7 @@ class Triggers:
         self, connection: Connection, job_id: JobId, wanted: Trigger, actor: str
     ) -> tuple[list[PendingRun], Run]:
         job = get_job(connection, self._zone, job_id, lock=True)
-        if job is None:
+        if job is None or self.hides(job.settings.group_id):
             raise NotFoundError("job", job_id)
         addresses = self._checked_addresses(connection, job, wanted.addresses)
         now_ms = self._clock.now()

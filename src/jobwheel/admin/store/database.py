@@ -4,7 +4,6 @@ from pathlib import Path
 
 from jobwheel.admin.store.database_base import Database, parsed_url
 from jobwheel.admin.store.errors import DatabaseUrlError
-from jobwheel.admin.store.server_database import ServerDatabase, ServerLimits
 from jobwheel.admin.store.server_kinds import SERVER_KINDS, SERVER_SCHEMES
 from jobwheel.admin.store.sqlite_database import SqliteDatabase, sqlite_path
 from jobwheel.admin.store.trouble import is_outage, reason_of
@@ -53,6 +52,9 @@ def open_database(
     if scheme == "sqlite":
         return SqliteDatabase(url, clock, exclusive=exclusive, apart=apart)
     if scheme in SERVER_KINDS:
+        # What speaks to servers takes 8 MiB, which SQLite does without.
+        from jobwheel.admin.store.server_database import ServerDatabase, ServerLimits  # noqa: PLC0415 - see above
+
         return ServerDatabase(SERVER_KINDS[scheme], url, clock, ServerLimits(connections, timeout_s))
     shown = parsed_url(url).render_as_string(hide_password=True)
     known = ", ".join(("sqlite", *SERVER_SCHEMES))

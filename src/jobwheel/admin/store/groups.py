@@ -8,6 +8,7 @@ from jobwheel.admin.domain.group import AddressType, Group, Registration
 from jobwheel.admin.domain.ids import GroupId
 from jobwheel.admin.store.dialects import statements
 from jobwheel.admin.store.drains import read_drains
+from jobwheel.admin.store.group_tokens import read_tokens
 from jobwheel.admin.store.registry import EXECUTORS, registration
 from jobwheel.admin.store.tables import job_group, job_info, job_registry
 from jobwheel.admin.store.zone import InstallationZone
@@ -43,9 +44,17 @@ def find_groups(connection: Connection, zone: InstallationZone, app_name: str) -
     return [_group(row, zone) for row in connection.execute(query)]
 
 
-def list_groups(connection: Connection, zone: InstallationZone, after_id: int, limit: int) -> list[Group]:
-    """Groups by ascending id, from the one after `after_id` on."""
+def list_groups(
+    connection: Connection,
+    zone: InstallationZone,
+    after_id: int,
+    limit: int,
+    group_ids: Collection[GroupId] | None = None,
+) -> list[Group]:
+    """Groups by ascending id, from the one after `after_id` on; of these alone if they are given."""
     query = select(job_group).where(job_group.c.id > after_id).order_by(job_group.c.id).limit(limit)
+    if group_ids is not None:
+        query = query.where(job_group.c.id.in_(group_ids))
     return [_group(row, zone) for row in connection.execute(query)]
 
 
@@ -99,4 +108,5 @@ def _group(row: Row[tuple[object, ...]], zone: InstallationZone) -> Group:
         updated_ms=0 if row.update_time is None else zone.from_wall(row.update_time),
         version=row.version,
         drains=read_drains(row.settings),
+        tokens=read_tokens(row.access_tokens),
     )

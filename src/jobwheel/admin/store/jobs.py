@@ -5,12 +5,23 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Row, Select, delete, insert, select, update
+from sqlalchemy import Connection, Row, Select, delete, insert, literal, select, update
 
 from jobwheel.admin.domain.ids import GroupId, JobId
 from jobwheel.admin.domain.job import Job, JobSettings, PauseWindow
-from jobwheel.admin.domain.policies import BlockStrategy, GlueType, MisfireStrategy, RouteStrategy, RunLimitOverflow
+from jobwheel.admin.domain.policies import (
+    BlockStrategy,
+    GlueType,
+    MisfireStrategy,
+    RetryBackoff,
+    RouteStrategy,
+    RunLimitOverflow,
+    UncertainSend,
+)
+from jobwheel.admin.store.job_alarms import delete_watch, read_alarms, stored_alarms, write_watch
+from jobwheel.admin.store.job_children import read_children
 from jobwheel.admin.store.pause_windows import delete_windows, read_windows, write_windows
+from jobwheel.admin.store.sound import SoundRows
 from jobwheel.admin.store.tables import job_info
 from jobwheel.admin.store.zone import InstallationZone
 from jobwheel.schedule import ScheduleType
@@ -20,16 +31,24 @@ Choice = TypeVar("Choice", bound=StrEnum)
 
 # Scripts are long, and read apart.
 _COLUMNS = [column for column in job_info.c if column is not job_info.c.glue_source]
+_SOUND = SoundRows(*_COLUMNS)
+
+_FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
 
 
 @dataclass(frozen=True, slots=True)
 class JobFilter:
-    """Which jobs to list; None = all. `name` is a part of the name."""
+    """Which jobs to list; None = all. `name` is a part of the name, `tag` one of the tags.
+
+    The case of either does not matter. `group_ids` are those that the caller may see.
+    """
 
     group_id: GroupId | None = None
     running: bool | None = None
     handler: str | None = None
     name: str | None = None
+    tag: str | None = None
+    group_ids: frozenset[GroupId] | None = None
 
 
 def insert_job(connection: Connection, zone: InstallationZone, job: Job) -> JobId:
@@ -45,6 +64,7 @@ def insert_job(connection: Connection, zone: InstallationZone, job: Job) -> JobI
     assert inserted.inserted_primary_key is not None
     job_id = JobId(inserted.inserted_primary_key[0])
     write_windows(connection, job_id, job.settings.pause_windows)
+    write_watch(connection, job_id, job.settings.alarms, is_new=True)
     return job_id
 
 
@@ -76,6 +96,7 @@ def update_job(connection: Connection, zone: InstallationZone, job: Job) -> None
     """Write a job that was read with `lock` and changed."""
     connection.execute(update(job_info).where(job_info.c.id == job.id).values(_values(zone, job)))
     write_windows(connection, job.id, job.settings.pause_windows)
+    write_watch(connection, job.id, job.settings.alarms)
 
 
 def set_next_time(connection: Connection, job_id: JobId, next_ms: int) -> None:
@@ -86,10 +107,13 @@ def set_next_time(connection: Connection, job_id: JobId, next_ms: int) -> None:
 def delete_job(connection: Connection, job_id: JobId) -> None:
     """Remove a job's row and its windows. Its run rows go later, its events stay."""
     delete_windows(connection, job_id)
+    delete_watch(connection, job_id)
     connection.execute(delete(job_info).where(job_info.c.id == job_id))
 
 
 def _filtered(query: Select[Any], wanted: JobFilter) -> Select[Any]:
+    if wanted.group_ids is not None:
+        query = query.where(job_info.c.job_group.in_(wanted.group_ids))
     if wanted.group_id is not None:
         query = query.where(job_info.c.job_group == wanted.group_id)
     if wanted.running is not None:
@@ -98,6 +122,9 @@ def _filtered(query: Select[Any], wanted: JobFilter) -> Select[Any]:
         query = query.where(job_info.c.executor_handler == wanted.handler)
     if wanted.name is not None:
         query = query.where(job_info.c.job_desc.icontains(wanted.name, autoescape=True))
+    if wanted.tag is not None:
+        enclosed = literal(",") + job_info.c.tags + literal(",")
+        query = query.where(enclosed.icontains(f",{wanted.tag},", autoescape=True))
     return query
 
 
@@ -129,6 +156,12 @@ def _values(zone: InstallationZone, job: Job) -> Mapping[str, object]:
         "valid_until_ms": settings.valid_until_ms,
         "run_limit": settings.run_limit,
         "run_limit_overflow": None if settings.run_limit is None else settings.run_limit_overflow.value,
+        "retry_interval_s": settings.retry_interval_s,
+        "retry_backoff": settings.retry_backoff.value,
+        "retry_most_s": settings.retry_most_s,
+        "uncertain_send": settings.uncertain_send.value,
+        "retention_days": settings.retention_days,
+        "alarm_settings": stored_alarms(settings.alarms),
         "tags": ",".join(settings.tags) or None,
         "job_key": settings.key,
         "updated_ms": job.updated_ms,
@@ -136,20 +169,22 @@ def _values(zone: InstallationZone, job: Job) -> Mapping[str, object]:
     }
 
 
-def _job(row: Row[tuple[object, ...]], zone: InstallationZone, windows: Sequence[PauseWindow]) -> Job:
+def _job(found: Row[tuple[object, ...]], zone: InstallationZone, windows: Sequence[PauseWindow]) -> Job:
+    # What somebody wrote by hand must neither hide the other jobs of a list nor keep people from setting it right.
+    row = _SOUND.named(found)
     return Job(
         id=JobId(row.id),
         settings=_settings(row, windows),
         running=row.trigger_status == 1,
-        last_ms=row.trigger_last_time or None,
-        next_ms=row.trigger_next_time or None,
+        last_ms=_in_calendar(row.trigger_last_time) or None,
+        next_ms=_in_calendar(row.trigger_next_time) or None,
         created_ms=_instant(row.created_ms, row.add_time, zone),
         updated_ms=_instant(row.updated_ms, row.update_time, zone),
         version=row.version,
     )
 
 
-def _settings(row: Row[tuple[object, ...]], windows: Sequence[PauseWindow]) -> JobSettings:
+def _settings(row: Any, windows: Sequence[PauseWindow]) -> JobSettings:
     return JobSettings(
         group_id=GroupId(row.job_group),
         name=row.job_desc,
@@ -158,7 +193,7 @@ def _settings(row: Row[tuple[object, ...]], windows: Sequence[PauseWindow]) -> J
         schedule_type=_choice(ScheduleType, row.schedule_type, ScheduleType.NONE),
         schedule_conf=row.schedule_conf or "",
         time_zone=row.time_zone,
-        anchor_ms=row.anchor_ms,
+        anchor_ms=_in_calendar(row.anchor_ms),
         misfire_strategy=_choice(MisfireStrategy, row.misfire_strategy, MisfireStrategy.DO_NOTHING),
         route_strategy=_choice(RouteStrategy, row.executor_route_strategy, RouteStrategy.FIRST),
         block_strategy=_choice(BlockStrategy, row.executor_block_strategy, BlockStrategy.SERIAL_EXECUTION),
@@ -167,14 +202,20 @@ def _settings(row: Row[tuple[object, ...]], windows: Sequence[PauseWindow]) -> J
         timeout_s=row.executor_timeout,
         retry_count=row.executor_fail_retry_count,
         glue_type=_choice(GlueType, row.glue_type, GlueType.BEAN),
-        child_job_ids=tuple(JobId(int(child)) for child in _items(row.child_jobid) if child.isdigit()),
+        child_job_ids=read_children(row.child_jobid),
         key=row.job_key,
         tags=tuple(_items(row.tags)),
-        valid_from_ms=row.valid_from_ms,
-        valid_until_ms=row.valid_until_ms,
+        valid_from_ms=_in_calendar(row.valid_from_ms),
+        valid_until_ms=_in_calendar(row.valid_until_ms),
         pause_windows=tuple(windows),
         run_limit=row.run_limit,
         run_limit_overflow=_choice(RunLimitOverflow, row.run_limit_overflow, RunLimitOverflow.WAIT),
+        retry_interval_s=row.retry_interval_s,
+        retry_backoff=_choice(RetryBackoff, row.retry_backoff, RetryBackoff.FIXED),
+        retry_most_s=row.retry_most_s,
+        uncertain_send=_choice(UncertainSend, row.uncertain_send, UncertainSend.ASK),
+        retention_days=row.retention_days,
+        alarms=read_alarms(row.alarm_settings),
     )
 
 
@@ -189,5 +230,10 @@ def _choice(choices: type[Choice], text: str | None, default: Choice) -> Choice:
 
 def _instant(ours_ms: int | None, wall: Any, zone: InstallationZone) -> int:
     if ours_ms is not None:
-        return ours_ms
+        return _in_calendar(ours_ms) or 0
     return 0 if wall is None else zone.from_wall(wall)
+
+
+def _in_calendar(instant_ms: int | None) -> int | None:
+    """An instant that can be shown; one beyond the years 1 to 9999, which no program of ours writes, is none."""
+    return instant_ms if instant_ms is not None and _FIRST_MS <= instant_ms <= _LAST_MS else None

@@ -1,5 +1,6 @@
 """The registry: which address of which app name beat when."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,13 +9,15 @@ from sqlalchemy import ColumnElement, Connection, Row, delete, func, select, upd
 
 from jobwheel.admin.domain.drain import is_drained
 from jobwheel.admin.domain.group import LIVE_FOR_MS, MOST_ADDRESS, SPARED_MS, AddressType, ExecutorLoad, Registration
+from jobwheel.admin.domain.group_token import GroupToken, TokenRef
 from jobwheel.admin.domain.ids import GroupId
 from jobwheel.admin.store.dialects import statements
 from jobwheel.admin.store.dialects.base import PRIMARY_KEY
 from jobwheel.admin.store.drains import read_drains
+from jobwheel.admin.store.group_tokens import read_tokens
 from jobwheel.admin.store.tables import job_group, job_registry
 from jobwheel.admin.store.zone import InstallationZone
-from jobwheel.wire.messages import RegistryRequest
+from jobwheel.wire.messages import Dialect, RegistryRequest
 
 EXECUTORS = "EXECUTOR"
 """The registry group of executors; rows of others are kept and ignored."""
@@ -24,41 +27,72 @@ _FORGET_AFTER_MS = 24 * 3600 * 1000
 
 @dataclass(frozen=True, slots=True)
 class GroupAddresses:
-    """What routing needs of a group: its registered addresses that are live, or its fixed list."""
+    """What routing needs of a group: its registered addresses that are live, or its fixed list.
+
+    Who registered with a token of the group that is not valid any more is not live. `known` tells of each address that
+    the registry has, live or not, which token it registered with; None instead for a group that never had any.
+    """
 
     group_id: GroupId
     app_name: str
     fixed: bool
     registrations: tuple[Registration, ...]
+    tokens: tuple[GroupToken, ...] = ()
+    known: Mapping[str, TokenRef | None] | None = None
 
 
-class _Features(msgspec.Struct):
-    """What the engine must know of the column `features`."""
+class _Features(msgspec.Struct, frozen=True):
+    """What the engine must know of the column `features`: what the executor tells, and with what it came.
 
+    Only executors of ours tell anything, their `instance` at least. `dialect` is that of others, if it was seen.
+    """
+
+    instance: str | None = None
+    group_token: tuple[int, int] | None = msgspec.field(name="groupToken", default=None)
     batch: bool = False
     running: int = 0
     queued: int = 0
     spooled: int = 0
     abandoned: int = 0
+    kill_by_log: bool = msgspec.field(name="killByLog", default=False)
+    dialect: str | None = None
 
     @property
-    def load(self) -> ExecutorLoad:
+    def load(self) -> ExecutorLoad | None:
+        if self.instance is None:
+            return None
         return ExecutorLoad(self.running, self.queued, self.spooled, self.abandoned)
 
+    @property
+    def token(self) -> TokenRef | None:
+        return None if self.group_token is None else TokenRef(GroupId(self.group_token[0]), self.group_token[1])
 
-def beat(connection: Connection, zone: InstallationZone, request: RegistryRequest, now_ms: int) -> bool:
-    """Note an executor's beat; True if the address was not live before, or another process has it now.
 
-    `now_ms` is by the database's clock.
+_NOTHING_TOLD = _Features()
+
+
+def beat(
+    connection: Connection,
+    zone: InstallationZone,
+    request: RegistryRequest,
+    now_ms: int,
+    token: TokenRef | None = None,
+    *,
+    is_newer: bool = False,
+) -> bool:
+    """Note an executor's beat; True if the address was not live before, or another process or token has it now.
+
+    `now_ms` is by the database's clock. `token` is the group's that it came with, if it did; `is_newer`, whether it
+    came as executors of dialect C do.
     """
-    columns = (job_registry.c.id, job_registry.c.beat_ms, job_registry.c.instance_id)
+    columns = (job_registry.c.id, job_registry.c.beat_ms, job_registry.c.instance_id, job_registry.c.features)
     row = connection.execute(select(*columns).where(_is(request))).first()
     instance_id = request.features.instance if request.features else None
     values = {
         "update_time": zone.to_wall(now_ms),
         "beat_ms": now_ms,
         "instance_id": instance_id,
-        "features": msgspec.json.encode(request.features).decode() if request.features else None,
+        "features": _features_text(request, token, is_newer=is_newer),
     }
     if row is None:
         # Executors beat at every admin, so another node may write the same row at this moment.
@@ -70,7 +104,8 @@ def beat(connection: Connection, zone: InstallationZone, request: RegistryReques
         statements(connection).upsert(connection, job_registry, key, values)
         return True
     connection.execute(update(job_registry).where(job_registry.c.id == row.id).values(**values))
-    return row.beat_ms is None or now_ms - row.beat_ms >= LIVE_FOR_MS or row.instance_id != instance_id
+    is_other = row.instance_id != instance_id or _features(row.features).token != token
+    return is_other or row.beat_ms is None or now_ms - row.beat_ms >= LIVE_FOR_MS
 
 
 def remove(connection: Connection, request: RegistryRequest) -> bool:
@@ -106,9 +141,22 @@ def has_group(connection: Connection, app_name: str) -> bool:
 
 def registration(row: Row[*tuple[Any, ...]]) -> Registration:
     """A row of the registry."""
-    features = None if row.features is None else _features(row.features)
-    batch, load = (False, None) if features is None else (features.batch, features.load)
-    return Registration(row.registry_key, row.registry_value, row.beat_ms, row.instance_id, batch, load)
+    # A row that an admin of another make wrote has no beat of ours.
+    beat_ms = row.beat_ms or 0
+    if row.features is None:
+        return Registration(row.registry_key, row.registry_value, beat_ms, row.instance_id)
+    told = _features(row.features)
+    return Registration(
+        row.registry_key,
+        row.registry_value,
+        beat_ms,
+        row.instance_id,
+        told.batch,
+        told.load,
+        kills_by_run=told.kill_by_log,
+        token=told.token,
+        is_newer=told.dialect == Dialect.C,
+    )
 
 
 def load_addresses(connection: Connection, now_ms: int) -> list[GroupAddresses]:
@@ -116,15 +164,15 @@ def load_addresses(connection: Connection, now_ms: int) -> list[GroupAddresses]:
     # The groups first: on servers each statement sees its own moment, and a group without the beat that made it would
     # have no address.
     groups = connection.execute(select(job_group)).all()
-    live: dict[str, list[Registration]] = {}
-    rows = connection.execute(
-        select(job_registry).where(
-            job_registry.c.registry_group == EXECUTORS, job_registry.c.beat_ms > now_ms - LIVE_FOR_MS
-        )
-    )
-    for row in rows:
-        live.setdefault(row.registry_key, []).append(registration(row))
-    return [_group_addresses(row, live.get(row.app_name, [])) for row in groups]
+    # Of groups with tokens the dead ones too: somebody may still read a log there, and must not tell another token.
+    with_tokens = {row.app_name for row in groups if row.access_tokens}
+    wanted = job_registry.c.beat_ms > now_ms - LIVE_FOR_MS
+    if with_tokens:
+        wanted |= job_registry.c.registry_key.in_(with_tokens)
+    found: dict[str, list[Registration]] = {}
+    for row in connection.execute(select(job_registry).where(job_registry.c.registry_group == EXECUTORS, wanted)):
+        found.setdefault(row.registry_key, []).append(registration(row))
+    return [_group_addresses(row, found.get(row.app_name, []), now_ms) for row in groups]
 
 
 def store_address_lists(connection: Connection, zone: InstallationZone, now_ms: int) -> int:
@@ -166,29 +214,45 @@ def remove_forgotten(connection: Connection, now_ms: int) -> int:
     return connection.execute(delete(job_registry).where(job_registry.c.registry_group == EXECUTORS, old)).rowcount
 
 
-def _group_addresses(row: Row[*tuple[Any, ...]], live: list[Registration]) -> GroupAddresses:
+def _group_addresses(row: Row[*tuple[Any, ...]], found: list[Registration], now_ms: int) -> GroupAddresses:
     fixed = row.address_type == AddressType.FIXED
+    tokens = read_tokens(row.access_tokens)
     if fixed:
         listed = [address.strip() for address in (row.address_list or "").split(",")]
         # One that no run's row can hold would fail every take-off that it is part of.
         usable = [address for address in listed if 0 < len(address) <= MOST_ADDRESS]
         registrations = [Registration(row.app_name, address, 0, None, batch=False) for address in usable]
     else:
+        valid = {None, *(TokenRef(GroupId(row.id), each.id) for each in tokens if each.is_valid(now_ms))}
+        live = (each for each in found if each.beat_ms > now_ms - LIVE_FOR_MS and each.token in valid)
         registrations = sorted(live, key=lambda each: each.address)
     drains = read_drains(row.settings)
     if drains:
         registrations = [
             replace(each, draining=is_drained(drains, each.address, each.instance_id)) for each in registrations
         ]
-    return GroupAddresses(GroupId(row.id), row.app_name, fixed, tuple(registrations))
+    known = {each.address: each.token for each in found} if row.access_tokens else None
+    return GroupAddresses(GroupId(row.id), row.app_name, fixed, tuple(registrations), tokens, known)
 
 
-def _features(text: str) -> _Features | None:
+def _features_text(request: RegistryRequest, token: TokenRef | None, *, is_newer: bool) -> str | None:
+    told = {} if request.features is None else msgspec.to_builtins(request.features)
+    if token is not None:
+        told["groupToken"] = (token.group_id, token.token_id)
+    if is_newer and request.features is None:
+        # Those of ours speak every dialect.
+        told["dialect"] = Dialect.C.value
+    return msgspec.json.encode(told).decode() if told else None
+
+
+def _features(text: str | None) -> _Features:
+    if text is None:
+        return _NOTHING_TOLD
     try:
         return msgspec.json.decode(text, type=_Features)
     except msgspec.DecodeError:
         # Not as `beat` writes it. Whoever is there still takes runs one by one.
-        return None
+        return _NOTHING_TOLD
 
 
 def _is(request: RegistryRequest) -> ColumnElement[bool]:

@@ -1,23 +1,34 @@
 """The run log as people read it. What the engine writes of it is in `runs`."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, delete, literal_column, select
+from sqlalchemy import ColumnElement, Connection, FromClause, Row, Select, delete, literal_column, select, union_all
 
 from jobwheel.admin.domain.ids import GroupId, JobId, RunId
 from jobwheel.admin.domain.run import Outcome, Phase, Run, Shard, TriggerType
 from jobwheel.admin.store.dialects import statements
 from jobwheel.admin.store.dialects.base import PRIMARY_KEY
-from jobwheel.admin.store.tables import job_log
+from jobwheel.admin.store.run_causes import has_runs_by
+from jobwheel.admin.store.sqlite_commits import note_removed
+from jobwheel.admin.store.tables import job_info, job_log
 
 _BY_HAND = (TriggerType.MANUAL, TriggerType.BACKFILL)
 """Causes that are people, who make few runs."""
 
+_GROUPS_AT_ONCE = 50
+"""So many groups are asked for their pages in one statement: SQLite takes 500 parts at most."""
+
+_FEW_GROUPS = 4
+
 
 @dataclass(frozen=True, slots=True)
 class RunFilter:
-    """Which runs to list; None = all. Planned times are epoch milliseconds, `planned_until_ms` not included."""
+    """Which runs to list; None = all. Planned times are epoch milliseconds, `planned_until_ms` not included.
+
+    `group_ids` are those that the caller may see.
+    """
 
     group_id: GroupId | None = None
     job_id: JobId | None = None
@@ -27,6 +38,7 @@ class RunFilter:
     executor_address: str | None = None
     planned_from_ms: int | None = None
     planned_until_ms: int | None = None
+    group_ids: frozenset[GroupId] | None = None
 
     @property
     def has_bounds(self) -> bool:
@@ -34,42 +46,126 @@ class RunFilter:
         return self.planned_from_ms is not None or self.planned_until_ms is not None
 
 
-def get_run(connection: Connection, run_id: RunId) -> Run | None:
-    """A run by its id."""
-    row = connection.execute(select(job_log).where(job_log.c.id == run_id)).first()
+def get_run(connection: Connection, run_id: RunId, *, lock: bool = False) -> Run | None:
+    """A run by its id; with `lock` nobody else changes it until the transaction ends."""
+    query = select(job_log).where(job_log.c.id == run_id)
+    row = connection.execute(query.with_for_update() if lock else query).first()
     return None if row is None else _run(row)
 
 
+def open_among(connection: Connection, run_ids: Sequence[RunId]) -> set[RunId]:
+    """Those of the runs that are not done; the others are, or are gone."""
+    query = select(job_log.c.id).where(job_log.c.id.in_(run_ids), job_log.c.phase.is_not(None))
+    return set(connection.execute(statements(connection).by_index(query, job_log, PRIMARY_KEY)).scalars())
+
+
+def hold_runs(connection: Connection, run_ids: Sequence[RunId]) -> list[Run]:
+    """Runs by their ids, in that order; nobody else changes them until the transaction ends."""
+    held = select(job_log).where(job_log.c.id.in_(run_ids)).order_by(job_log.c.id).with_for_update()
+    held = statements(connection).by_index(held, job_log, PRIMARY_KEY)
+    return [_run(row) for row in connection.execute(held)]
+
+
 def list_runs(connection: Connection, wanted: RunFilter, before_id: int | None, limit: int) -> list[Run]:
-    """Runs, newest first, after the run `before_id`: by id; within bounds of the planned time by that, then by id."""
-    query = _filtered(select(job_log), wanted).limit(limit)
+    """Runs, newest first, after the run `before_id`: by id; within bounds of the planned time by that, then by id.
+
+    For somebody to whom some groups alone exist a job in another one does not, so there are no runs to list by it.
+    """
+    narrowed = None if _is_of_a_hidden_job(connection, wanted) else _narrowed(wanted)
+    if narrowed is None or _is_of_a_cause_that_never_was(connection, narrowed):
+        return []
+    wanted = narrowed
+    before_ms = None if before_id is None or not wanted.has_bounds else _planned_ms_of(connection, before_id)
+    after = None if before_id is None else _After(before_id, before_ms)
+    if wanted.group_ids is None or not _is_merged(connection, wanted):
+        return [_run(row) for row in connection.execute(_page(connection, select(job_log), wanted, after, limit))]
+    runs: list[Run] = []
+    group_ids = sorted(wanted.group_ids)
+    for first in range(0, len(group_ids), _GROUPS_AT_ONCE):
+        some = _merged(connection, wanted, group_ids[first : first + _GROUPS_AT_ONCE], after, limit)
+        runs += [_run(row) for row in connection.execute(some)]
+    return sorted(runs, key=lambda run: (run.planned_ms if wanted.has_bounds else 0, run.id), reverse=True)[:limit]
+
+
+@dataclass(frozen=True, slots=True)
+class _After:
+    """The run that the page before ended with, and its planned time where runs come by that."""
+
+    run_id: int
+    planned_ms: int | None
+
+
+def _is_of_a_hidden_job(connection: Connection, wanted: RunFilter) -> bool:
+    if wanted.job_id is None or wanted.group_ids is None:
+        return False
+    query = select(job_info.c.job_group).where(job_info.c.id == wanted.job_id)
+    group_id = connection.execute(query).scalar()
+    return group_id is not None and group_id not in wanted.group_ids
+
+
+def _is_of_a_cause_that_never_was(connection: Connection, wanted: RunFilter) -> bool:
+    if wanted.job_id is None or wanted.trigger_type is None or wanted.phase is not None:
+        return False
+    # Whoever looked for what is not there would read every row of the job.
+    bounds = wanted.planned_from_ms, wanted.planned_until_ms
+    return not has_runs_by(connection, wanted.job_id, wanted.trigger_type, *bounds)
+
+
+def _is_merged(connection: Connection, wanted: RunFilter) -> bool:
+    """Whether each group is asked for its page. Few runs are open or somebody's; a job or an address has one group."""
+    is_few = wanted.phase is not None or wanted.trigger_type in _BY_HAND
+    if is_few or wanted.job_id is not None or wanted.executor_address is not None:
+        return False
+    if not _is_without_success(wanted) or statements(connection).has_partial_indexes:
+        return True
+    # Without an index of its failures a group's page takes as long as one of all groups, or longer.
+    return wanted.has_bounds and len(wanted.group_ids or ()) <= _FEW_GROUPS
+
+
+def _is_without_success(wanted: RunFilter) -> bool:
+    return wanted.outcome not in (None, Outcome.SUCCEEDED)
+
+
+def _merged(
+    connection: Connection, wanted: RunFilter, group_ids: Sequence[GroupId], after: _After | None, limit: int
+) -> Select[Any]:
+    """Of each group its page, and of these the page of all, in no order.
+
+    Of several groups at once a database reads all runs, or the whole log where these groups have none lately.
+    """
+    columns = select(job_log.c.id, job_log.c.planned_ms)
+    pages = [
+        _page(connection, columns, replace(wanted, group_id=group_id, group_ids=None), after, limit).subquery()
+        for group_id in group_ids
+    ]
+    all_pages = union_all(*(select(page) for page in pages)).subquery()
+    ids = select(all_pages.c.id).order_by(*_order(wanted, all_pages)).limit(limit).subquery()
+    # Without an order: SQLite, once it has statistics, would read the log in that order and look for each run's id.
+    return select(job_log).join(ids, ids.c.id == job_log.c.id)
+
+
+def _page(
+    connection: Connection, columns: Select[Any], wanted: RunFilter, after: _After | None, limit: int
+) -> Select[Any]:
+    query = _filtered(columns, wanted).order_by(*_order(wanted, job_log)).limit(limit)
     index = _index_for(wanted)
     if index is not None:
         query = statements(connection).by_index(query, job_log, index)
-    if wanted.has_bounds:
-        query = query.order_by(job_log.c.planned_ms.desc(), job_log.c.id.desc())
-        if before_id is not None:
-            query = _after(query, before_id, _planned_ms_of(connection, before_id))
-    else:
-        query = query.order_by(job_log.c.id.desc())
-        if before_id is not None:
-            query = query.where(job_log.c.id < before_id)
-    return [_run(row) for row in connection.execute(query)]
+    elif wanted.group_id is not None and wanted.has_bounds and _is_without_success(wanted):
+        # It would read the runs of all groups for the failures of one; the index by group and time has the group's.
+        query = statements(connection).without_index(query, job_log, "jobwheel_log_planned")
+    if after is None:
+        return query
+    if not wanted.has_bounds:
+        return query.where(job_log.c.id < after.run_id)
+    # Its planned time is a value: of a subquery's a planner knows nothing.
+    later = (job_log.c.planned_ms < after.planned_ms) | (job_log.c.id < after.run_id)
+    return query.where(job_log.c.planned_ms <= after.planned_ms, later)
 
 
-def last_planned(connection: Connection, job_id: JobId) -> int | None:
-    """The latest planned time of a job's schedule-caused runs, epoch milliseconds.
-
-    From the index alone: a job of which others make millions of runs may have none by its schedule.
-    """
-    by_schedule = [each.value for each in TriggerType if each.by_schedule]
-    query = (
-        select(job_log.c.planned_ms)
-        .where(job_log.c.job_id == job_id, job_log.c.trigger_type.in_(by_schedule), job_log.c.planned_ms.is_not(None))
-        .order_by(job_log.c.planned_ms.desc(), job_log.c.id.desc())
-        .limit(1)
-    )
-    return connection.execute(query).scalar()
+def _order(wanted: RunFilter, of: FromClause) -> list[ColumnElement[Any]]:
+    by_id = of.c.id.desc()
+    return [of.c.planned_ms.desc(), by_id] if wanted.has_bounds else [by_id]
 
 
 def delete_runs_of_job(connection: Connection, job_id: JobId, limit: int) -> int:
@@ -78,7 +174,18 @@ def delete_runs_of_job(connection: Connection, job_id: JobId, limit: int) -> int
     ids = list(connection.execute(chosen).scalars())
     if ids:
         connection.execute(delete(job_log).where(job_log.c.id.in_(ids)))
+        note_removed(connection, len(ids))
     return len(ids)
+
+
+def _narrowed(wanted: RunFilter) -> RunFilter | None:
+    """With the groups that the caller may see as the one that is asked for, where it is one; None if it is none."""
+    if wanted.group_ids is None:
+        return wanted
+    visible = wanted.group_ids if wanted.group_id is None else wanted.group_ids & {wanted.group_id}
+    if len(visible) > 1:
+        return wanted
+    return replace(wanted, group_id=next(iter(visible)), group_ids=None) if visible else None
 
 
 def _index_for(wanted: RunFilter) -> str | None:
@@ -86,7 +193,9 @@ def _index_for(wanted: RunFilter) -> str | None:
     if wanted.phase is not None:
         # Few runs are open at a time.
         return "jobwheel_log_owner" if wanted.job_id is None else "jobwheel_log_open"
-    if wanted.outcome not in (None, Outcome.SUCCEEDED):
+    if wanted.group_ids is not None:
+        return _index_for(replace(wanted, group_ids=None))
+    if _is_without_success(wanted):
         return None
     by_schedule = wanted.trigger_type in (None, TriggerType.CRON)
     # Of an outcome and a cause that nearly all runs have, MySQL would read an index down to where a later page begins.
@@ -117,12 +226,6 @@ def _planned_ms_of(connection: Connection, run_id: int) -> int | None:
     return connection.execute(nearest.order_by(job_log.c.id.desc()).limit(1)).scalar()
 
 
-def _after(query: Select[Any], before_id: int, before_ms: int | None) -> Select[Any]:
-    """What comes after a run. Its planned time is a value: of a subquery's a planner knows nothing."""
-    later = (job_log.c.planned_ms < before_ms) | (job_log.c.id < before_id)
-    return query.where(job_log.c.planned_ms <= before_ms, later)
-
-
 def _filtered(query: Select[Any], wanted: RunFilter) -> Select[Any]:
     equal = {
         job_log.c.job_group: wanted.group_id,
@@ -135,8 +238,10 @@ def _filtered(query: Select[Any], wanted: RunFilter) -> Select[Any]:
     for column, value in equal.items():
         if value is not None:
             query = query.where(column == value)
+    if wanted.group_ids is not None:
+        query = query.where(job_log.c.job_group.in_(wanted.group_ids))
     # In words of the partial indexes: a database does not see that a value it is given later is none of these.
-    if wanted.outcome not in (None, Outcome.SUCCEEDED):
+    if _is_without_success(wanted):
         query = query.where(literal_column("outcome <> 'succeeded'"))
     if wanted.trigger_type not in (None, TriggerType.CRON):
         query = query.where(literal_column("trigger_type <> 'CRON'"))
@@ -170,5 +275,14 @@ def _run(row: Row[tuple[object, ...]]) -> Run:
         handle_code=row.handle_code,
         handle_message=row.handle_msg,
         shard=Shard.parse(row.executor_sharding_param),
-        broadcast_id=None if row.broadcast_id is None else RunId(row.broadcast_id),
+        broadcast_id=_run_id(row.broadcast_id),
+        first_run_id=_run_id(row.first_run_id),
+        parent_run_id=_run_id(row.parent_run_id),
+        instance_id=row.instance_id,
+        unheard_ms=row.unheard_ms,
+        kill_ms=row.kill_ms,
     )
+
+
+def _run_id(stored: int | None) -> RunId | None:
+    return None if stored is None else RunId(stored)

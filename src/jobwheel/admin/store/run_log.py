@@ -5,26 +5,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
-from sqlalchemy import Connection, case, func, select, update
+from sqlalchemy import Connection, case, select, update
 
-from jobwheel.admin.domain.ids import GroupId, JobId, NodeId, RunId
-from jobwheel.admin.domain.run import Phase, Shard, TriggerType
+from jobwheel.admin.domain.ids import JobId, NodeId, RunId
+from jobwheel.admin.domain.run import Outcome, Phase
 from jobwheel.admin.domain.writes import (
     Accepted,
     Applied,
+    Cancelled,
     Ended,
     RunWrite,
     Settlement,
     TakeBack,
     TakeOff,
+    Unanswered,
     Unconfirmed,
     Unsent,
 )
 from jobwheel.admin.store import limits
+from jobwheel.admin.store.chains import lost_among
 from jobwheel.admin.store.dialects import statements
+from jobwheel.admin.store.followups import Before, follow_up, late_line
 from jobwheel.admin.store.held_jobs import hold_jobs_of
 from jobwheel.admin.store.tables import job_log
 from jobwheel.admin.store.zone import InstallationZone
+from jobwheel.schedule import Language
 
 
 def take_off(connection: Connection, node_id: NodeId, sent_ms: int, runs: Sequence[TakeOff]) -> set[RunId]:
@@ -64,6 +69,8 @@ def _take_back(connection: Connection, owner: NodeId, sent_ms: int, takes: Seque
             executor_address=case((job_log.c.executor_sharding_param.is_not(None), job_log.c.executor_address)),
             instance_id=None,
             sent_ms=None,
+            # One that a kill was asked for meanwhile never takes off: the recovery ends it.
+            check_ms=job_log.c.kill_ms,
         )
     )
     return taken.rowcount
@@ -74,31 +81,62 @@ def end_unsent(connection: Connection, node_id: NodeId, runs: Sequence[Unsent]) 
     return statements(connection).end_unsent(connection, node_id, runs)
 
 
-def apply(connection: Connection, zone: InstallationZone, node_id: NodeId, writes: Sequence[RunWrite]) -> Applied:
+def apply(
+    connection: Connection,
+    zone: InstallationZone,
+    node_id: NodeId,
+    writes: Sequence[RunWrite],
+    language: Language = Language.EN,
+) -> Applied:
     """Apply a batch: answers before results, so that a result in the same batch finds its run accepted.
 
-    Rows are touched in the order of their ids within each kind (see the lock order of `storage.md`).
+    Rows are touched in the order of their ids within each kind (see the lock order of `storage.md`). What follows the
+    end of a run is written with it; `language` is that of the lines which say so in the run's message.
     """
     ordered = sorted(writes, key=lambda write: write.run_id)
     hot = statements(connection)
-    ending = [write.run_id for write in ordered if isinstance(write, Unsent | Settlement)]
-    held = hold_jobs_of(connection, ending)
     accepted, settlements = _joined(ordered)
+    before = _before(connection, ordered, settlements)
     hot.accept(connection, node_id, accepted)
     hot.mark_unconfirmed(connection, node_id, [write for write in ordered if isinstance(write, Unconfirmed)])
     ended = hot.end_unsent(connection, node_id, [write for write in ordered if isinstance(write, Unsent)])
-    settled = hot.settle(connection, zone, settlements)
+    settled = hot.settle(connection, zone, settlements, late_line(language))
     matched = {each.run_id for each in settled}
     late = [each.accepted for each in settlements if each.accepted is not None and each.run_id not in matched]
     hot.accept(connection, node_id, late)
     ended += settled
+    ended += _end_without_result(connection, zone, node_id, ordered)
+    pending = follow_up(connection, zone, node_id, ended, before, language)
+    held = before.held
     ends: dict[JobId, int] = {}
     for each in ended:
         ends[each.job_id] = max(each.ended_ms, ends.get(each.job_id, 0))
     freed = {job_id: limit for job_id, limit in held.limits.items() if job_id in ends}
     called = limits.call_waiting(connection, node_id, freed)
     awaited = {job_id: ended_ms for job_id, ended_ms in ends.items() if job_id in held.awaiting}
-    return Applied(ended, hot.reschedule_fix_delay(connection, awaited), called > 0)
+    return Applied(ended, hot.reschedule_fix_delay(connection, awaited), called > 0, pending)
+
+
+def _before(connection: Connection, ordered: Sequence[RunWrite], settlements: Sequence[Settlement]) -> Before:
+    """Hold the jobs for which the ends mean something, before any run, and see which runs are lost already."""
+    ending = [write.run_id for write in ordered if isinstance(write, Unsent | Unanswered | Cancelled | Settlement)]
+    succeeding = [write.run_id for write in settlements if write.outcome is Outcome.SUCCEEDED]
+    failing = [write.run_id for write in settlements if write.outcome is not Outcome.SUCCEEDED]
+    held = hold_jobs_of(connection, ending, succeeding)
+    return Before(held, lost_among(connection, failing))
+
+
+def _end_without_result(
+    connection: Connection, zone: InstallationZone, node_id: NodeId, ordered: Sequence[RunWrite]
+) -> list[Ended]:
+    """After the results: of a run that has one in the same batch, that is how it ended."""
+    unanswered = [write for write in ordered if isinstance(write, Unanswered)]
+    cancelled = [write for write in ordered if isinstance(write, Cancelled)]
+    if not unanswered and not cancelled:
+        return []
+    hot = statements(connection)
+    ended = hot.end_unanswered(connection, zone, unanswered)
+    return ended + hot.cancel(connection, zone, node_id, cancelled)
 
 
 def _joined(ordered: Sequence[RunWrite]) -> tuple[list[Accepted], list[Settlement]]:
@@ -107,64 +145,11 @@ def _joined(ordered: Sequence[RunWrite]) -> tuple[list[Accepted], list[Settlemen
     settlements = []
     for write in ordered:
         if isinstance(write, Settlement):
-            accepted = answers.pop(write.run_id, None)
+            # A run may have more than one, of which the first need not count: it may be of another group's credentials.
+            accepted = answers.get(write.run_id)
             settlements.append(write if accepted is None else msgspec.structs.replace(write, accepted=accepted))
     joined = {id(write.accepted) for write in settlements}
     return [write for write in ordered if isinstance(write, Accepted) and id(write) not in joined], settlements
-
-
-@dataclass(frozen=True, slots=True)
-class UnconfirmedRun:
-    """A run that may or may not have arrived, as the recovery looks at it. Times are epoch milliseconds."""
-
-    id: RunId
-    job_id: JobId
-    group_id: GroupId
-    trigger_type: TriggerType
-    planned_ms: int
-    triggered_ms: int
-    parameter: str
-    attempt: int
-    address: str
-    handler: str
-    instance_id: str | None
-    unheard_ms: int
-    check_ms: int
-    idle_answers: int
-    is_named: bool
-    shard: Shard | None
-
-
-def due_unconfirmed(connection: Connection, now_ms: int, most: int) -> list[UnconfirmedRun]:
-    """Unconfirmed runs that are to be looked at now."""
-    rows = connection.execute(
-        select(job_log)
-        # The call keeps the database from looking the phase up in an index: few of all unconfirmed runs are due.
-        .where(job_log.c.check_ms <= now_ms, func.coalesce(job_log.c.phase, "") == Phase.UNCONFIRMED)
-        .order_by(job_log.c.check_ms)
-        .limit(most)
-    )
-    return [
-        UnconfirmedRun(
-            id=RunId(row.id),
-            job_id=JobId(row.job_id),
-            group_id=GroupId(row.job_group),
-            trigger_type=TriggerType(row.trigger_type),
-            planned_ms=row.planned_ms,
-            triggered_ms=row.triggered_ms,
-            parameter=row.executor_param or "",
-            attempt=row.attempt,
-            address=row.executor_address or "",
-            handler=row.executor_handler or "",
-            instance_id=row.instance_id,
-            unheard_ms=row.unheard_ms,
-            check_ms=row.check_ms,
-            idle_answers=row.idle_answers,
-            is_named=bool(row.named_addresses),
-            shard=Shard.parse(row.executor_sharding_param),
-        )
-        for row in rows
-    ]
 
 
 def is_sending(connection: Connection, node_id: NodeId, run_id: RunId) -> bool:
@@ -192,59 +177,3 @@ def sending_since(connection: Connection, node_id: NodeId, before_ms: int, most:
         .limit(most)
     )
     return [SendingRun(RunId(row.id), row.executor_address or "", row.sent_ms) for row in rows]
-
-
-@dataclass(frozen=True, slots=True)
-class CheckLater:
-    """Moves an unconfirmed run's next look on; whoever moves it first does the look."""
-
-    run_id: RunId
-    read_check_ms: int
-    check_ms: int
-
-
-def check_later(connection: Connection, moves: Sequence[CheckLater]) -> set[RunId]:
-    """Take these runs to be looked at now; return those that no other node took first."""
-    taken = set()
-    for move in moves:
-        changed = connection.execute(
-            update(job_log)
-            .where(
-                job_log.c.id == move.run_id,
-                job_log.c.phase == Phase.UNCONFIRMED,
-                job_log.c.check_ms == move.read_check_ms,
-            )
-            .values(check_ms=move.check_ms)
-        )
-        if changed.rowcount == 1:
-            taken.add(move.run_id)
-    return taken
-
-
-def move_unconfirmed(connection: Connection, run: TakeOff, from_address: str, since_ms: int, check_ms: int) -> bool:
-    """Give an unconfirmed run that certainly did not arrive another address; only if True may it be sent there."""
-    moved = connection.execute(
-        update(job_log)
-        .where(
-            job_log.c.id == run.run_id,
-            job_log.c.phase == Phase.UNCONFIRMED,
-            job_log.c.executor_address == from_address,
-        )
-        .values(
-            executor_address=run.address,
-            instance_id=run.instance_id,
-            unheard_ms=since_ms,
-            check_ms=check_ms,
-            idle_answers=0,
-        )
-    )
-    return moved.rowcount == 1
-
-
-def note_heard(connection: Connection, run_id: RunId, unheard_ms: int, idle_answers: int) -> None:
-    """An executor answered about an unconfirmed run's job: busy starts the count of idle answers anew."""
-    connection.execute(
-        update(job_log)
-        .where(job_log.c.id == run_id, job_log.c.phase == Phase.UNCONFIRMED)
-        .values(unheard_ms=unheard_ms, idle_answers=idle_answers)
-    )

@@ -14,6 +14,7 @@ from jobwheel.admin.domain.policies import GlueType, RouteStrategy
 from jobwheel.admin.domain.run import NewRun, PendingRun, Phase, Shard, TriggerType
 from jobwheel.admin.store.dialects import Statements, statements
 from jobwheel.admin.store.scripts import load_scripts
+from jobwheel.admin.store.sound import SoundRows, with_values
 from jobwheel.admin.store.tables import job_info, job_log
 from jobwheel.admin.store.zone import InstallationZone
 
@@ -35,6 +36,8 @@ _PENDING_COLUMNS = (
     job_log.c.executor_sharding_param,
     job_log.c.executor_address,
     job_log.c.broadcast_id,
+    job_log.c.parent_run_id,
+    job_log.c.executor_fail_retry_count,
 )
 
 
@@ -42,15 +45,22 @@ _PENDING_COLUMNS = (
 _DISPATCH_COLUMNS = (
     job_info.c.id,
     job_info.c.job_group,
-    func.coalesce(job_info.c.executor_handler, ""),
-    func.coalesce(job_info.c.executor_route_strategy, RouteStrategy.FIRST.value),
-    func.coalesce(job_info.c.executor_block_strategy, ""),
+    job_info.c.executor_handler,
+    job_info.c.executor_route_strategy,
+    job_info.c.executor_block_strategy,
     job_info.c.executor_timeout,
     job_info.c.glue_type,
     job_info.c.executor_fail_retry_count,
     job_info.c.run_limit,
     job_info.c.run_limit_overflow,
+    job_info.c.uncertain_send,
 )
+_WITHOUT_VALUE = {
+    "executor_handler": "",
+    "executor_route_strategy": RouteStrategy.FIRST.value,
+    "executor_block_strategy": "",
+}
+_SOUND_JOB = SoundRows(*_DISPATCH_COLUMNS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,23 +76,7 @@ def insert_runs(connection: Connection, zone: InstallationZone, runs: Sequence[N
     if not runs:
         return []
     ids = statements(connection).insert_runs(connection, zone, runs)
-    return [
-        PendingRun(
-            id=run_id,
-            job_id=run.job_id,
-            group_id=run.group_id,
-            trigger_type=run.trigger_type,
-            planned_ms=run.planned_ms,
-            due_ms=run.due_ms,
-            triggered_ms=run.triggered_ms,
-            parameter=run.parameter,
-            named_addresses=run.named_addresses,
-            attempt=run.attempt,
-            shard=run.shard,
-            broadcast_id=run.broadcast_id,
-        )
-        for run_id, run in zip(ids, runs, strict=True)
-    ]
+    return [_written(run_id, run) for run_id, run in zip(ids, runs, strict=True)]
 
 
 def remove_planned(connection: Connection, job_id: JobId, after_ms: int) -> list[RemovedRun]:
@@ -100,6 +94,16 @@ def remove_pending(connection: Connection, job_id: JobId) -> list[RemovedRun]:
     """Remove all pending runs of a job, whatever caused them."""
     pending = (job_log.c.job_id == job_id) & (job_log.c.phase == Phase.PENDING)
     return _remove(connection, pending)
+
+
+def remove_backfill(connection: Connection, job_id: JobId) -> list[RemovedRun]:
+    """Remove a job's pending runs that somebody made for past times."""
+    backfill = (
+        (job_log.c.job_id == job_id)
+        & (job_log.c.phase == Phase.PENDING)
+        & (job_log.c.trigger_type == TriggerType.BACKFILL)
+    )
+    return _remove(connection, backfill)
 
 
 def remove_runs_without_job(connection: Connection, node_id: NodeId, run_ids: Sequence[RunId]) -> None:
@@ -190,17 +194,24 @@ def load_dispatch_jobs(
     # mypy takes no protocol for hashable.
     query = _dispatch_jobs(hot)  # type: ignore[arg-type]
     rows = hot.all_rows(connection, query, {"job_ids": list(job_ids)})
-    jobs = {JobId(row[0]): DispatchJob(*row) for row in rows}
+    jobs = {JobId(row[0]): _dispatch_job(row) for row in rows}
     with_script = [job_id for job_id, job in jobs.items() if job.glue_type != GlueType.BEAN]
     if with_script:
-        for job_id, script in load_scripts(connection, zone, with_script).items():
-            jobs[job_id] = msgspec.structs.replace(jobs[job_id], script=script)
+        for job_id, (script, damage) in load_scripts(connection, zone, with_script).items():
+            before = jobs[job_id]
+            jobs[job_id] = msgspec.structs.replace(before, script=script, damage=before.damage or damage)
     return jobs
+
+
+def _dispatch_job(row: Sequence[Any]) -> DispatchJob:
+    sound, damage = _SOUND_JOB.mended(row)
+    job = DispatchJob(*sound)
+    return job if damage is None else msgspec.structs.replace(job, damage=damage)
 
 
 @functools.cache
 def _dispatch_jobs(hot: Statements) -> Select[Any]:
-    return select(*_DISPATCH_COLUMNS).where(hot.among(job_info.c.id, "job_ids"))
+    return select(*with_values(_DISPATCH_COLUMNS, _WITHOUT_VALUE)).where(hot.among(job_info.c.id, "job_ids"))
 
 
 @functools.cache
@@ -224,6 +235,8 @@ def _pending(  # noqa: PLR0913, PLR0917 - a row, in the order of `_PENDING_COLUM
     shard: str | None,
     address: str | None,
     broadcast_id: int | None,
+    parent_run_id: int | None,
+    retries_left: int,
 ) -> PendingRun:
     return PendingRun(
         id=RunId(run_id),
@@ -239,6 +252,34 @@ def _pending(  # noqa: PLR0913, PLR0917 - a row, in the order of `_PENDING_COLUM
         shard=Shard.parse(shard),
         address=address or "",
         broadcast_id=None if broadcast_id is None else RunId(broadcast_id),
+        parent_run_id=None if parent_run_id is None else RunId(parent_run_id),
+        retries_left=retries_left,
+    )
+
+
+def _written(run_id: RunId, run: NewRun) -> PendingRun:
+    pending = PendingRun(
+        id=run_id,
+        job_id=run.job_id,
+        group_id=run.group_id,
+        trigger_type=run.trigger_type,
+        planned_ms=run.planned_ms,
+        due_ms=run.due_ms,
+        triggered_ms=run.triggered_ms,
+        parameter=run.parameter,
+        named_addresses=run.named_addresses,
+        attempt=run.attempt,
+        shard=run.shard,
+        broadcast_id=run.broadcast_id,
+    )
+    lineage = run.lineage
+    if lineage is None:
+        return pending
+    return msgspec.structs.replace(
+        pending,
+        address=lineage.address,
+        parent_run_id=lineage.parent_run_id,
+        retries_left=lineage.retries_left,
     )
 
 

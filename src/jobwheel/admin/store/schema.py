@@ -2,11 +2,8 @@
 
 from pathlib import Path
 
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, delete, false, insert, inspect, select, update
+import sqlalchemy as sa
+from sqlalchemy import Connection, delete, false, func, insert, inspect, select, update
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from jobwheel.admin.store.dialects import statements
@@ -17,20 +14,28 @@ from jobwheel.admin.store.trouble import is_refusal, trouble_of
 UNFINISHED_TABLE = "jobwheel_unfinished_upgrade"
 """It is there while an upgrade goes on, where a transaction does not undo one that is broken off."""
 
+_VERSION = sa.table(VERSION_TABLE, sa.column("version_num"))
+_UNFINISHED = sa.table(UNFINISHED_TABLE, sa.column("since"))
 _MIGRATIONS = Path(__file__).parent / "migrations"
 
 
 def newest_version() -> str:
     """The version that this program needs."""
-    head = ScriptDirectory(str(_MIGRATIONS)).get_current_head()
-    assert head is not None, "the package has no migrations"
-    return head
+    return versions()[-1]
+
+
+def versions() -> list[str]:
+    """The versions that this program knows, oldest first: the files of the steps are named by them."""
+    # Alembic knows them as well, but is not loaded to be told that nothing is to be done.
+    return sorted(path.stem[1:].partition("_")[0] for path in _MIGRATIONS.glob("versions/v*.py"))
 
 
 def current_version(connection: Connection) -> str | None:
     """The version that the database has; None if it has none."""
-    context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
-    return context.get_current_revision()
+    if not inspect(connection).has_table(VERSION_TABLE):
+        return None
+    version: str | None = connection.execute(select(_VERSION.c.version_num)).scalar_one_or_none()
+    return version
 
 
 def upgrade(connection: Connection, where: str, target: str = "head") -> None:
@@ -47,13 +52,14 @@ def upgrade(connection: Connection, where: str, target: str = "head") -> None:
         version = current_version(connection)
         try:
             broken_off = _is_unfinished(connection)
-            if version is not None:
-                _refuse_unknown(version, where)
-            elif broken_off:
+            if broken_off and (version is None or _began_from_nothing(connection)):
                 _remove_half_made(connection, where)
+                version = None
+            elif version is not None:
+                _refuse_unknown(version, where)
             else:
                 _refuse_foreign_tables(connection, where)
-            _upgrade(connection, target)
+            _upgrade(connection, target, from_nothing=version is None)
         except DBAPIError as error:
             what_to_do = _what_to_do(error, broken_off=version is not None and broken_off)
             if what_to_do is None:
@@ -61,12 +67,18 @@ def upgrade(connection: Connection, where: str, target: str = "head") -> None:
             raise SchemaVersionError(where, version or "nothing", newest_version(), what_to_do) from error
 
 
-def _upgrade(connection: Connection, target: str) -> None:
+def _upgrade(connection: Connection, target: str, *, from_nothing: bool) -> None:
+    # An admin whose schema is there does without Alembic, which takes 6 MiB and would stay for good.
+    from jobwheel.admin.store.migrating import step_up  # noqa: PLC0415 - see above
+
     if statements(connection).is_ddl_transactional:
-        command.upgrade(_config(connection), target)
+        step_up(connection, _MIGRATIONS, target)
         return
     connection.exec_driver_sql(f"CREATE TABLE IF NOT EXISTS {UNFINISHED_TABLE} (since TIMESTAMP)")
-    command.upgrade(_config(connection), target)
+    if from_nothing:
+        # The first change of the schema commits it. A first upgrade has several steps, each with a version of its own.
+        connection.execute(insert(_UNFINISHED).values(since=func.current_timestamp()))
+    step_up(connection, _MIGRATIONS, target)
     # This commits the new version first, and then goes.
     connection.exec_driver_sql(f"DROP TABLE {UNFINISHED_TABLE}")
 
@@ -85,6 +97,11 @@ def _is_unfinished(connection: Connection) -> bool:
     return not statements(connection).is_ddl_transactional and inspect(connection).has_table(UNFINISHED_TABLE)
 
 
+def _began_from_nothing(connection: Connection) -> bool:
+    """Whether the upgrade that was broken off was a first one, which had come to the end of some of its steps."""
+    return connection.execute(select(_UNFINISHED.c.since)).first() is not None
+
+
 def _remove_half_made(connection: Connection, where: str) -> None:
     """Remove what a first upgrade made before it was broken off: empty tables, since nobody has worked with them."""
     there = set(inspect(connection).get_table_names())
@@ -95,12 +112,15 @@ def _remove_half_made(connection: Connection, where: str) -> None:
             raise SchemaVersionError(where, "nothing", newest_version(), what_to_do)
     for table in ours:
         table.drop(connection)
+    connection.exec_driver_sql(f"DROP TABLE IF EXISTS {VERSION_TABLE}")
     _refuse_foreign_tables(connection, where)
 
 
 def downgrade(connection: Connection, target: str) -> None:
     """Step the schema down to `target` (`base` = nothing of it left)."""
-    command.downgrade(_config(connection), target)
+    from jobwheel.admin.store.migrating import step_down  # noqa: PLC0415 - as for an upgrade
+
+    step_down(connection, _MIGRATIONS, target)
 
 
 def prepare(connection: Connection, where: str) -> None:
@@ -111,7 +131,9 @@ def prepare(connection: Connection, where: str) -> None:
         DBAPIError: a right is missing, or nothing can be written; see `trouble_of`.
     """
     version = current_version(connection)
-    if version is None:
+    if version is None or (
+        version != newest_version() and _is_unfinished(connection) and _began_from_nothing(connection)
+    ):
         upgrade(connection, where)
     elif version != newest_version():
         _refuse_unknown(version, where)
@@ -152,13 +174,5 @@ def _refuse_foreign_tables(connection: Connection, where: str) -> None:
 
 
 def _refuse_unknown(version: str, where: str) -> None:
-    known = {script.revision for script in ScriptDirectory(str(_MIGRATIONS)).walk_revisions()}
-    if version not in known:
+    if version not in versions():
         raise SchemaVersionError(where, version, newest_version(), "it is newer: upgrade Jobwheel itself")
-
-
-def _config(connection: Connection) -> Config:
-    config = Config()
-    config.set_main_option("script_location", str(_MIGRATIONS))
-    config.attributes["connection"] = connection
-    return config

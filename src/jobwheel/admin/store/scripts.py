@@ -1,39 +1,59 @@
 """The scripts of jobs: the one that runs in the job's row, the versions in a table of their own."""
 
+import functools
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy import Connection, Row, Select, delete, insert, select, update
 
 from jobwheel.admin.domain.ids import JobId, ScriptVersionId
 from jobwheel.admin.domain.script import MOST_VERSIONS, DispatchScript, NewScript, Script, ScriptVersion
+from jobwheel.admin.store.dialects import Statements, statements
+from jobwheel.admin.store.sound import SoundRows
 from jobwheel.admin.store.tables import job_info, job_logglue
 from jobwheel.admin.store.zone import InstallationZone
 
 _SECOND = timedelta(seconds=1)
+_SOURCE_COLUMNS = (job_info.c.id, job_info.c.glue_source)
+_SOUND = SoundRows(*_SOURCE_COLUMNS)
+_SCRIPT_COLUMNS = (
+    *(job_info.c.glue_type, job_info.c.glue_source, job_info.c.glue_remark, job_info.c.glue_updatetime),
+    job_info.c.version,
+)
+_SOUND_SCRIPT = SoundRows(*_SCRIPT_COLUMNS)
 
 
 def get_script(connection: Connection, zone: InstallationZone, job_id: JobId) -> Script | None:
     """A job's script; None if there is no such job, or it runs a handler."""
-    columns = (
-        *(job_info.c.glue_type, job_info.c.glue_source, job_info.c.glue_remark, job_info.c.glue_updatetime),
-        job_info.c.version,
-    )
-    row = connection.execute(select(*columns).where(job_info.c.id == job_id, job_info.c.glue_type != "BEAN")).first()
-    if row is None:
+    query = select(*_SCRIPT_COLUMNS).where(job_info.c.id == job_id, job_info.c.glue_type != "BEAN")
+    found = connection.execute(query).first()
+    if found is None:
         return None
+    row = _SOUND_SCRIPT.named(found)
     saved_ms = _instant(zone, row.glue_updatetime)
     return Script(job_id, row.glue_type, row.glue_source or "", row.glue_remark or "", saved_ms, row.version)
 
 
 def load_scripts(
     connection: Connection, zone: InstallationZone, job_ids: Sequence[JobId]
-) -> dict[JobId, DispatchScript]:
-    """What is sent of these jobs' scripts, as they stand now."""
-    columns = (job_info.c.id, job_info.c.glue_source, job_info.c.glue_updatetime)
-    rows = connection.execute(select(*columns).where(job_info.c.id.in_(job_ids)))
-    return {JobId(row.id): DispatchScript(row.glue_source or "", _instant(zone, row.glue_updatetime)) for row in rows}
+) -> dict[JobId, tuple[DispatchScript, str | None]]:
+    """What is sent of these jobs' scripts, as they stand now; and what is wrong with one that is no text, or None."""
+    hot = statements(connection)
+    # mypy takes no protocol for hashable.
+    sources = hot.all_rows(connection, _sources(hot), {"job_ids": list(job_ids)})  # type: ignore[arg-type]
+    saved = select(job_info.c.id, job_info.c.glue_updatetime).where(job_info.c.id.in_(job_ids))
+    saved_ms = {row.id: _instant(zone, row.glue_updatetime) for row in connection.execute(saved)}
+    scripts = {}
+    for row in sources:
+        (job_id, source), damage = _SOUND.mended(row)
+        scripts[JobId(job_id)] = DispatchScript(source or "", saved_ms[job_id]), damage
+    return scripts
+
+
+@functools.cache
+def _sources(hot: Statements) -> Select[Any]:
+    return select(*_SOURCE_COLUMNS).where(hot.among(job_info.c.id, "job_ids"))
 
 
 def save_script(

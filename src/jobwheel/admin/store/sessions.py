@@ -61,8 +61,3 @@ def delete_session(connection: Connection, token_hash: str) -> bool:
 def delete_sessions_of(connection: Connection, user_id: UserId) -> int:
     """End all sessions of a user; says how many there were."""
     return connection.execute(delete(session).where(session.c.user_id == user_id)).rowcount
-
-
-def delete_expired_sessions(connection: Connection, now_ms: int) -> None:
-    """Remove sessions that are over."""
-    connection.execute(delete(session).where(session.c.expires_ms <= now_ms))

@@ -9,6 +9,9 @@ from sqlalchemy import Connection
 
 MOST_IN_ONE_COMMIT: Final = 32
 
+_REMOVED: Final = "jobwheel_removed"
+_WEIGHT: Final = 10
+
 
 @dataclass(slots=True)
 class Work:
@@ -46,6 +49,17 @@ def commit(database: Transactions, works: Sequence[Work]) -> None:
 def dbapi_connection(connection: Connection) -> sqlite3.Connection:
     """The driver's own connection: what begins and ends each transaction is not worth SQLAlchemy's way there."""
     return cast("sqlite3.Connection", connection.connection.dbapi_connection)
+
+
+def note_removed(connection: Connection, rows: int) -> None:
+    """Old runs were removed: each leaves a page of each index, where new ones share theirs."""
+    connection.info[_REMOVED] = connection.info.get(_REMOVED, 0) + rows
+
+
+def changes_of(connection: Connection) -> int:
+    """How many rows a connection has changed since it was opened; an old run that was removed counts as ten."""
+    removed: int = connection.info.get(_REMOVED, 0)
+    return dbapi_connection(connection).total_changes + (_WEIGHT - 1) * removed
 
 
 def _run_all(connection: Connection, works: Sequence[Work]) -> None:

@@ -14,16 +14,16 @@ from jobwheel.admin.store.errors import DatabaseUnusableError
 from jobwheel.admin.store.sqlite_commits import dbapi_connection
 
 _BUSY_TIMEOUT_MS = 5_000
-# FULL: what is committed survives a power cut. The cache holds the pages that a busy hour touches; a checkpoint only
-# each 16 MiB of log, since each one writes and syncs the same pages again.
+# FULL: what is committed survives a power cut. The cache holds the pages that a busy hour touches.
 _WRITER_PRAGMAS = (
     "journal_mode=WAL",
     "synchronous=FULL",
     "foreign_keys=ON",
     "temp_store=MEMORY",
     "cache_size=-16384",
-    "wal_autocheckpoint=4096",
 )
+LOG_PAGES = 4096
+"""A checkpoint only each 16 MiB of log, since each one writes and syncs the same pages again."""
 
 
 class _Compiler(SQLiteCompiler):
@@ -33,8 +33,10 @@ class _Compiler(SQLiteCompiler):
         return text
 
 
-def open_engine(path: Path) -> Engine:
+def open_engine(path: Path, log_pages: int = LOG_PAGES) -> Engine:
     """An engine with the one connection that writes. Each transaction takes the write lock when it begins.
+
+    A commit that finds `log_pages` in the log copies them into the file.
 
     Raises:
         DatabaseUnusableError: the file cannot be opened or written; says why.
@@ -43,7 +45,7 @@ def open_engine(path: Path) -> Engine:
 
     @event.listens_for(engine, "connect")
     def configure(connection: sqlite3.Connection, _: object) -> None:
-        for pragma in _WRITER_PRAGMAS:
+        for pragma in (*_WRITER_PRAGMAS, f"wal_autocheckpoint={log_pages}"):
             connection.execute(f"PRAGMA {pragma}")
 
     @event.listens_for(engine, "begin")
@@ -83,17 +85,24 @@ def _engine(path: Path, mode: str) -> Engine:
     """An engine with one connection. The path goes past SQLAlchemy's URLs, which would read a `?` or `%` in it."""
 
     def connect() -> sqlite3.Connection:
-        return sqlite3.connect(
+        connection = sqlite3.connect(
             f"file:{quote(str(path))}?mode={mode}",
             uri=True,
             check_same_thread=False,
             isolation_level=None,
             timeout=_BUSY_TIMEOUT_MS / 1000,
         )
+        connection.text_factory = _text
+        return connection
 
     engine = create_engine("sqlite://", creator=connect, poolclass=StaticPool)
     engine.dialect.statement_compiler = _Compiler
     return engine
+
+
+def _text(data: bytes) -> str:
+    """SQLite does not look whether a text is one. What is shown is shown; what must be right is looked at apart."""
+    return data.decode(errors="replace")
 
 
 def cause_of(error: Exception) -> str:

@@ -15,7 +15,8 @@ from sqlalchemy.exc import DBAPIError
 
 from jobwheel.admin.store.database_base import Database, parsed_url
 from jobwheel.admin.store.errors import DatabaseInUseError, DatabaseUnusableError, DatabaseUrlError
-from jobwheel.admin.store.sqlite_connections import cause_of, open_engine, open_reader
+from jobwheel.admin.store.sqlite_checkpoints import LOG_PAGES_BESIDE
+from jobwheel.admin.store.sqlite_connections import LOG_PAGES, cause_of, open_engine, open_reader
 from jobwheel.admin.store.sqlite_process import SqliteProcess
 from jobwheel.admin.store.sqlite_transactions import Transactions
 from jobwheel.admin.store.sqlite_writer import SqliteWriter
@@ -43,7 +44,8 @@ class SqliteDatabase(Database):
         self._has_process = apart
         self._apart: SqliteProcess | None = None
         self._lock_file: int | None = None
-        self._writer = SqliteWriter(lambda: Transactions(open_engine(self.path)))
+        log_pages = LOG_PAGES_BESIDE if apart else LOG_PAGES
+        self._writer = SqliteWriter(lambda: Transactions(open_engine(self.path, log_pages)))
         self._readers: ThreadPoolExecutor | None = None
         self._reading: queue.SimpleQueue[Transactions] = queue.SimpleQueue()
         self._clock_origin_ms = clock.now() - clock.monotonic() * 1000

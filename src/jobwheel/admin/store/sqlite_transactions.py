@@ -7,6 +7,8 @@ from typing import TypeVar
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import OperationalError
 
+from jobwheel.admin.store.sqlite_commits import changes_of
+
 Answer = TypeVar("Answer")
 
 _CONFLICT_TRIES = 5
@@ -38,6 +40,11 @@ class Transactions:
         """A part of a transaction failed, which was committed without it all the same."""
         if _is_unsound_after(error):
             self._let_go(error)
+
+    @property
+    def changes(self) -> int:
+        """How many rows the open connection has changed, see `changes_of`."""
+        return 0 if self._connection is None else changes_of(self._connection)
 
     def close(self) -> None:
         """Close the database."""

@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
+from jobwheel.admin.store.sqlite_checkpoints import LOG_PAGES_BESIDE, Checkpoints
 from jobwheel.admin.store.sqlite_commits import MOST_IN_ONE_COMMIT, Work, commit
 from jobwheel.admin.store.sqlite_connections import open_engine
 from jobwheel.admin.store.sqlite_frames import Answered, Command, Frames, Order, encode_answers
@@ -75,7 +76,7 @@ def serve(channel: socket.socket, path: Path) -> None:
     """Write what the parent sends until it closes the channel."""
     inbox = _Inbox(channel)
     try:
-        database = Transactions(open_engine(path))
+        database = Transactions(open_engine(path, LOG_PAGES_BESIDE))
     except Exception as error:  # noqa: BLE001 - whoever waits is told
         with contextlib.suppress(EOFError):
             order = inbox.next()
@@ -84,11 +85,13 @@ def serve(channel: socket.socket, path: Path) -> None:
     # What is there now stays; without it a full collection looks at what came since alone.
     gc.collect()
     gc.freeze()
-    with contextlib.closing(database), contextlib.suppress(EOFError):
+    checkpoints = Checkpoints(path)
+    with contextlib.closing(database), contextlib.closing(checkpoints), contextlib.suppress(EOFError):
         while True:
             orders = inbox.works()
             if orders:
                 channel.sendall(encode_answers(_committed(database, orders)))
+                checkpoints.note(database.changes)
             else:
                 held = inbox.next()
                 channel.sendall(encode_answers([Answered(held.number)]))

@@ -20,15 +20,23 @@ from sqlalchemy import (
     UniqueConstraint,
     text,
 )
-from sqlalchemy.dialects import mysql, sqlite
+from sqlalchemy.dialects import mysql
+from sqlalchemy.event import listens_for
+
+from jobwheel.admin.store.any_whole import AnyWhole
+from jobwheel.admin.store.sqlite_wall import SqliteWall
 
 metadata = MetaData()
 
+
+# An id that is asked for may be any number. With the 32 bits of its column, PostgreSQL's driver would refuse a larger
+# one as a fault of the statement; with 64 there is just no such row.
+_ID = Integer().with_variant(AnyWhole(), "postgresql")
 # SQLite gives an AUTOINCREMENT id to an INTEGER PRIMARY KEY alone.
 _BIG_ID = BigInteger().with_variant(Integer(), "sqlite")
 _TINY = SmallInteger().with_variant(mysql.TINYINT(), "mysql", "mariadb")
 # The reference's DATETIME has no fraction of a second; SQLite's texts must not have one either to compare well.
-_WALL = DateTime().with_variant(sqlite.DATETIME(truncate_microseconds=True), "sqlite")  # type: ignore[no-untyped-call]
+_WALL = DateTime().with_variant(SqliteWall(truncate_microseconds=True), "sqlite")  # type: ignore[no-untyped-call]
 _MEDIUM_TEXT = Text().with_variant(mysql.MEDIUMTEXT(), "mysql", "mariadb")
 
 
@@ -54,15 +62,32 @@ def _few(name: str, *columns: str) -> Index:
     return index.ddl_if(dialect=("sqlite", "postgresql"))  # type: ignore[arg-type]  # several may be named
 
 
+def _sqlite_alone(name: str, *columns: str, **options: Any) -> Index:
+    """An index for SQLite, whose planner knows nothing of the values; others choose well without it."""
+    index = Index(name, *columns, **options)
+    return index.ddl_if(dialect="sqlite")
+
+
 def _partial(condition: str) -> dict[str, Any]:
     """Leave the rows out of an index that nobody looks up in it, where the database can."""
-    return {"sqlite_where": text(condition), "postgresql_where": text(condition)}
+    return {"sqlite_where": text(condition)}
+
+
+@listens_for(metadata, "before_create")
+def _repeat_conditions(*_: object, **__: object) -> None:
+    """Say the conditions in PostgreSQL's words as well.
+
+    Only where tables are made from here: the words alone load all that SQLAlchemy knows of PostgreSQL, 2 MiB.
+    """
+    for table in metadata.tables.values():
+        for index in table.indexes:
+            index.dialect_options["postgresql"]["where"] = index.dialect_options["sqlite"]["where"]
 
 
 job_group = Table(
     "xxl_job_group",
     metadata,
-    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("id", _ID, primary_key=True, autoincrement=True),
     Column("app_name", String(64), nullable=False),
     Column("title", String(64), nullable=False),
     Column("address_type", _TINY, nullable=False, server_default=text("0")),
@@ -96,8 +121,8 @@ job_registry = Table(
 job_info = Table(
     "xxl_job_info",
     metadata,
-    Column("id", Integer, primary_key=True, autoincrement=True),
-    Column("job_group", Integer, nullable=False),
+    Column("id", _ID, primary_key=True, autoincrement=True),
+    Column("job_group", _ID, nullable=False),
     Column("job_desc", String(255), nullable=False),
     Column("add_time", _WALL),
     Column("update_time", _WALL),
@@ -141,6 +166,8 @@ job_info = Table(
     UniqueConstraint("job_group", "job_key", name="jobwheel_info_key"),
     Index("jobwheel_info_due", "trigger_status", "trigger_next_time"),
     Index("jobwheel_info_limit", "run_limit", **_partial("run_limit IS NOT NULL")),
+    Index("jobwheel_info_children", "child_jobid", **_partial("child_jobid > ''")),
+    Index("jobwheel_info_retention", "retention_days", **_partial("retention_days IS NOT NULL")),
     sqlite_autoincrement=True,
     **_MYSQL,
 )
@@ -148,8 +175,8 @@ job_info = Table(
 job_logglue = Table(
     "xxl_job_logglue",
     metadata,
-    Column("id", Integer, primary_key=True, autoincrement=True),
-    Column("job_id", Integer, nullable=False),
+    Column("id", _ID, primary_key=True, autoincrement=True),
+    Column("job_id", _ID, nullable=False),
     Column("glue_type", String(50)),
     Column("glue_source", _MEDIUM_TEXT),
     Column("glue_remark", String(128), nullable=False),
@@ -164,8 +191,8 @@ job_log = Table(
     "xxl_job_log",
     metadata,
     Column("id", _BIG_ID, primary_key=True, autoincrement=True),
-    Column("job_group", Integer, nullable=False),
-    Column("job_id", Integer, nullable=False),
+    Column("job_group", _ID, nullable=False),
+    Column("job_id", _ID, nullable=False),
     Column("executor_address", String(255)),
     Column("executor_handler", String(255)),
     Column("executor_param", Text),
@@ -217,10 +244,19 @@ job_log = Table(
         "trigger_code",
         **_partial("alarm_status = 0 AND (trigger_code NOT IN (0, 200) OR handle_code NOT IN (0, 200))"),
     ),
+    # What follows a run: its chain, its children, the other shards.
+    Index("jobwheel_log_first", "first_run_id", **_partial("first_run_id IS NOT NULL")),
+    Index("jobwheel_log_parent", "parent_run_id", **_partial("parent_run_id IS NOT NULL")),
+    Index("jobwheel_log_broadcast", "broadcast_id", **_partial("broadcast_id IS NOT NULL")),
     # What people look for: the run list's first page never reads its way through the log.
     Index("jobwheel_log_outcome", "outcome", "id", **_partial("outcome <> 'succeeded'")),
     Index("jobwheel_log_cause", "trigger_type", "id", **_partial("trigger_type <> 'CRON'")),
     Index("jobwheel_log_address", "executor_address", "id", **_partial("executor_address IS NOT NULL")),
+    _sqlite_alone(
+        "jobwheel_log_address_planned",
+        *("executor_address", "planned_ms", "id"),
+        **_partial("executor_address IS NOT NULL"),
+    ),
     Index("jobwheel_log_planned", "planned_ms", "id"),
     # With the cause, so that a job's last planned time comes from the index alone.
     Index("jobwheel_log_job_planned", "job_id", "planned_ms", "id", "trigger_type"),
@@ -239,7 +275,7 @@ job_log = Table(
 job_log_report = Table(
     "xxl_job_log_report",
     metadata,
-    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("id", _ID, primary_key=True, autoincrement=True),
     Column("trigger_day", _WALL),
     _int("running_count"),
     _int("suc_count"),
@@ -255,7 +291,7 @@ job_lock = Table("xxl_job_lock", metadata, Column("lock_name", String(50), prima
 job_user = Table(
     "xxl_job_user",
     metadata,
-    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("id", _ID, primary_key=True, autoincrement=True),
     Column("username", String(50), nullable=False),
     Column("password", String(100), nullable=False),
     Column("token", String(100)),
@@ -296,7 +332,7 @@ session = Table(
     "jobwheel_session",
     metadata,
     Column("token_hash", String(64), primary_key=True),
-    Column("user_id", Integer, nullable=False),
+    Column("user_id", _ID, nullable=False),
     Column("created_ms", BigInteger, nullable=False),
     Column("expires_ms", BigInteger, nullable=False),
     Column("client", String(255)),
@@ -312,8 +348,8 @@ event = Table(
     Column("at_ms", BigInteger, nullable=False),
     Column("kind", String(64), nullable=False),
     Column("actor", String(64), nullable=False),
-    Column("job_group", Integer),
-    Column("job_id", Integer),
+    Column("job_group", _ID),
+    Column("job_id", _ID),
     Column("run_id", BigInteger),
     Column("details", _MEDIUM_TEXT, nullable=False),
     Index("jobwheel_event_at", "at_ms"),
@@ -325,10 +361,10 @@ event = Table(
 api_token = Table(
     "jobwheel_api_token",
     metadata,
-    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("id", _ID, primary_key=True, autoincrement=True),
     Column("name", String(64), nullable=False),
     Column("token_hash", String(64), nullable=False),
-    Column("job_group", Integer),
+    Column("job_group", _ID),
     _int("can_write"),
     Column("created_by", String(64), nullable=False),
     Column("created_ms", BigInteger, nullable=False),
@@ -341,8 +377,8 @@ api_token = Table(
 pause_window = Table(
     "jobwheel_pause_window",
     metadata,
-    Column("id", Integer, primary_key=True, autoincrement=True),
-    Column("job_id", Integer, nullable=False),
+    Column("id", _ID, primary_key=True, autoincrement=True),
+    Column("job_id", _ID, nullable=False),
     Column("from_ms", BigInteger, nullable=False),
     Column("until_ms", BigInteger, nullable=False),
     Column("remark", String(128)),
@@ -354,11 +390,14 @@ pause_window = Table(
 alarm_channel = Table(
     "jobwheel_alarm_channel",
     metadata,
-    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("id", _ID, primary_key=True, autoincrement=True),
     Column("name", String(64), nullable=False),
     Column("kind", String(32), nullable=False),
     Column("settings", Text, nullable=False),
     _int("disabled"),
+    _int("is_default"),
+    _int("for_admins"),
+    _int("version"),
     UniqueConstraint("name", name="jobwheel_alarm_channel_name"),
     sqlite_autoincrement=True,
     **_MYSQL,
@@ -368,8 +407,8 @@ alarm_outbox = Table(
     "jobwheel_alarm_outbox",
     metadata,
     Column("id", _BIG_ID, primary_key=True, autoincrement=True),
-    Column("channel_id", Integer, nullable=False),
-    Column("job_id", Integer),
+    Column("channel_id", _ID, nullable=False),
+    Column("job_id", _ID),
     Column("run_id", BigInteger),
     Column("kind", String(32), nullable=False),
     Column("merge_key", String(64), nullable=False),
@@ -381,7 +420,47 @@ alarm_outbox = Table(
     Column("due_ms", BigInteger, nullable=False),
     Index("jobwheel_alarm_outbox_due", "due_ms"),
     Index("jobwheel_alarm_outbox_merge", "merge_key"),
+    Index("jobwheel_alarm_outbox_channel", "channel_id", "due_ms"),
     sqlite_autoincrement=True,
+    **_MYSQL,
+)
+
+# The jobs whose open runs are looked at: an alarm if they start late, or run long.
+alarm_watch = Table(
+    "jobwheel_alarm_watch",
+    metadata,
+    Column("job_id", _ID, primary_key=True, autoincrement=False),
+    Column("late_start_s", BigInteger),
+    Column("long_run_s", BigInteger),
+    **_MYSQL,
+)
+
+# Of which open runs it was told.
+alarm_noted = Table(
+    "jobwheel_alarm_noted",
+    metadata,
+    Column("run_id", _BIG_ID, primary_key=True, autoincrement=False),
+    Column("kind", String(32), primary_key=True),
+    Column("noted_ms", BigInteger, nullable=False),
+    **_MYSQL,
+)
+
+# Until when equal alarms of a channel wait for each other.
+alarm_window = Table(
+    "jobwheel_alarm_window",
+    metadata,
+    Column("merge_key", String(64), primary_key=True),
+    Column("until_ms", BigInteger, nullable=False),
+    Index("jobwheel_alarm_window_until", "until_ms"),
+    **_MYSQL,
+)
+
+# What was told last of a group, or of a job that fails.
+alarm_state = Table(
+    "jobwheel_alarm_state",
+    metadata,
+    Column("subject", String(64), primary_key=True),
+    Column("state", Text, nullable=False),
     **_MYSQL,
 )
 
@@ -389,10 +468,63 @@ daily_count = Table(
     "jobwheel_daily_count",
     metadata,
     Column("day", String(10), primary_key=True),
-    Column("job_group", Integer, primary_key=True, autoincrement=False),
+    Column("job_group", _ID, primary_key=True, autoincrement=False),
     _int("running_count"),
     _int("suc_count"),
     _int("fail_count"),
+    **_MYSQL,
+)
+
+# What was counted of the run log, in slices of wall time; `counts` is JSON. `recounts` grows when runs were removed. Of
+# one that is being settled the runs of the jobs up to `settled_job` are in the statistics.
+run_slice = Table(
+    "jobwheel_run_slice",
+    metadata,
+    Column("slice_start", String(16), primary_key=True),
+    Column("counted_ms", BigInteger, nullable=False),
+    _int("is_settled"),
+    Column("counts", Text, nullable=False),
+    _int("lost_count"),
+    _int("recounts"),
+    _int("settled_job"),
+    **_MYSQL,
+)
+
+# How late and how long the runs of a job were on a day: histograms, as JSON.
+job_day = Table(
+    "jobwheel_job_day",
+    metadata,
+    Column("job_id", _ID, primary_key=True, autoincrement=False),
+    Column("day", String(10), primary_key=True),
+    Column("job_group", _ID, nullable=False),
+    Column("outcomes", Text, nullable=False),
+    Column("lateness", Text, nullable=False),
+    Column("durations", Text, nullable=False),
+    Index("jobwheel_job_day_day", "day"),
+    **_MYSQL,
+)
+
+# A clean-up of the run log that somebody asked for, and how far it is.
+clean_up = Table(
+    "jobwheel_clean_up",
+    metadata,
+    Column("id", _ID, primary_key=True, autoincrement=True),
+    Column("state", String(16), nullable=False),
+    Column("which", String(32), nullable=False),
+    Column("job_group", _ID),
+    Column("job_id", _ID),
+    # Runs of ids after the one and below the other are still to be looked at; with a time only older ones go.
+    Column("before_time", _WALL),
+    Column("after_id", BigInteger, nullable=False, server_default=text("0")),
+    Column("below_id", BigInteger, nullable=False),
+    Column("about", BigInteger, nullable=False, server_default=text("0")),
+    Column("deleted", BigInteger, nullable=False, server_default=text("0")),
+    Column("actor", String(64), nullable=False),
+    Column("created_ms", BigInteger, nullable=False),
+    Column("updated_ms", BigInteger, nullable=False),
+    _ms("ended_ms"),
+    Index("jobwheel_clean_up_state", "state", "id"),
+    sqlite_autoincrement=True,
     **_MYSQL,
 )
 

@@ -8,9 +8,11 @@ from sqlalchemy import Connection, update
 from jobwheel.admin.domain.ids import JobId, NodeId, RunId
 from jobwheel.admin.domain.run import NewRun, Outcome, PendingRun
 from jobwheel.admin.domain.writes import Ended, TakeOff, Unsent, cut_message
-from jobwheel.admin.store import limits, run_log, runs
+from jobwheel.admin.store import followups, limits, run_log, runs
+from jobwheel.admin.store.held_jobs import HeldJobs
 from jobwheel.admin.store.tables import job_log
 from jobwheel.admin.store.zone import InstallationZone
+from jobwheel.schedule import Language
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,9 @@ def take_off(connection: Connection, zone: InstallationZone, node_id: NodeId, se
     flying = [each for each in batch.take_offs if each.run_id not in waiting] if waiting else batch.take_offs
     matched = run_log.take_off(connection, node_id, sent_ms, flying) if flying else set()
     discarded = _discard(connection, node_id, sent_ms, batch.discards, matched & over)
+    if discarded:
+        # They are not tried again; somebody may want to be told.
+        followups.follow_up(connection, zone, node_id, discarded, followups.Before(HeldJobs()), Language.EN)
     matched -= over
     shards = {
         each.run_id: _make_shards(connection, zone, node_id, sent_ms, each)

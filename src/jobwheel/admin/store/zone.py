@@ -38,9 +38,17 @@ class InstallationZone:
             text = self._recent[second] = self.to_wall(instant_ms).isoformat(" ", timespec="seconds")
         return text
 
+    def last_of(self, wall: datetime) -> int:
+        """Epoch milliseconds of a wall time; of a repeated hour the second pass."""
+        return int(wall.replace(tzinfo=self._zone, fold=1).astimezone(UTC).timestamp() * 1000)
+
     def from_wall(self, wall: datetime) -> int:
         """Epoch milliseconds of a wall time that a Java admin wrote; of a repeated hour the first pass."""
-        return int(wall.replace(tzinfo=self._zone).astimezone(UTC).timestamp() * 1000)
+        try:
+            return int(wall.replace(tzinfo=self._zone).astimezone(UTC).timestamp() * 1000)
+        except OverflowError:
+            # At the very ends of the calendar, where a zone leads beyond them.
+            return int(wall.replace(tzinfo=UTC).timestamp() * 1000)
 
 
 @functools.cache

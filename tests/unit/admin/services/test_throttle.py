@@ -46,4 +46,4 @@ def test_memory_is_bounded() -> None:
     throttle = SignInThrottle(clock)
     for number in range(12_000):
         throttle.begin(f"name {number}" * 100, f"address {number}")
-    assert len(throttle._records) <= 10_000
+    assert len(throttle) <= 10_000

@@ -2,13 +2,15 @@
 
 import stat
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from jobwheel.admin.settings import Settings, SettingsError, load_settings, make_data_dir, setting_names
 from jobwheel.kernel.secret import Secret
 from jobwheel.schedule import Language
+
+TLS = Path(__file__).parents[3] / "support" / "tls"
 
 
 def load(environ: dict[str, str] | None = None, **overrides: object) -> Settings:
@@ -64,6 +66,7 @@ def test_later_sources_win_and_are_named(tmp_path: Path) -> None:
         ("JOBWHEEL_DATABASE_URL", "sqlite:////srv/x.db", "database_url", "sqlite:////srv/x.db"),
         ("JOBWHEEL_DATA_DIR", "/srv/data", "data_dir", Path("/srv/data")),
         ("JOBWHEEL_HOST", "", "host", "127.0.0.1"),
+        ("JOBWHEEL_PUBLIC_URL", "https://jobs.example.com/", "public_url", "https://jobs.example.com"),
         ("JOBWHEEL_ADMIN_PASSWORD", "", "admin_password", None),
     ],
 )
@@ -93,6 +96,7 @@ def test_the_database_is_in_the_data_directory() -> None:
         ("JOBWHEEL_FAST_LANE", "0", "0 is not in 1-10000"),
         ("JOBWHEEL_CA_FILE", "/nonexistent.pem", "there is no file '/nonexistent.pem'"),
         ("JOBWHEEL_HOST", "a\nb", "cannot be printed"),
+        ("JOBWHEEL_PUBLIC_URL", "jobs.example.com", "is not an address such as https://jobs.example.com"),
     ],
 )
 def test_a_bad_value_stops_the_start_and_is_named(variable: str, text: str, part: str) -> None:
@@ -197,21 +201,27 @@ class TestUnknownNames:
 
 
 class TestTls:
-    @pytest.fixture
-    def files(self, tmp_path: Path) -> dict[str, Any]:
-        for name in ("certificate.pem", "key.pem"):
-            (tmp_path / name).touch()
-        return {"tls_certificate": str(tmp_path / "certificate.pem"), "tls_key": tmp_path / "key.pem"}
+    files: ClassVar[dict[str, Any]] = {"tls_certificate": str(TLS / "certificate.pem"), "tls_key": TLS / "key.pem"}
 
-    def test_both_or_none(self, files: dict[str, Any]) -> None:
-        settings = load(**files)
-        assert (settings.tls_certificate, settings.tls_key) == (Path(files["tls_certificate"]), files["tls_key"])
+    def test_both_or_none(self) -> None:
+        settings = load(**self.files)
+        assert (settings.tls_certificate, settings.tls_key) == (TLS / "certificate.pem", TLS / "key.pem")
 
     @pytest.mark.parametrize(("given", "missing"), [("tls_certificate", "tls_key"), ("tls_key", "tls_certificate")])
-    def test_one_alone_is_refused(self, files: dict[str, Any], given: str, missing: str) -> None:
+    def test_one_alone_is_refused(self, given: str, missing: str) -> None:
         with pytest.raises(SettingsError) as caught:
-            load(**{given: files[given]})
+            load(**{given: self.files[given]})
         assert caught.value.field == missing
+
+    def test_files_that_hold_something_else_are_told_before_the_start(self, tmp_path: Path) -> None:
+        other = tmp_path / "other.pem"
+        other.write_text("jobs: []\n")
+        with pytest.raises(SettingsError, match=r"^JOBWHEEL_CA_FILE: '.*other.pem' holds no certificates in PEM"):
+            load({"JOBWHEEL_CA_FILE": str(other)})
+        with pytest.raises(SettingsError) as caught:
+            load(**{**self.files, "tls_key": other})
+        assert caught.value.field == "tls_certificate"
+        assert load(ca_file=TLS / "certificate.pem").ca_file == TLS / "certificate.pem"
 
 
 class TestDataDir:

@@ -7,7 +7,8 @@ import pytest
 
 from jobwheel.admin.domain.ids import JobId
 from jobwheel.admin.engine.addresses import Candidate
-from jobwheel.admin.engine.executor_client import Answer, AnswerKind, ExecutorClient
+from jobwheel.admin.engine.executor_answers import Answer, AnswerKind
+from jobwheel.admin.engine.executor_client import ExecutorClient
 from jobwheel.admin.engine.routing import Chosen, Routers
 from jobwheel.wire.client import WireClient
 from jobwheel.wire.messages import JobQuery

@@ -10,10 +10,11 @@ from starlette.responses import HTMLResponse, RedirectResponse
 
 from jobwheel import __version__
 from jobwheel.admin.api.caller import client_of, language_of, session_of, token_of
-from jobwheel.admin.api.gate import COOKIE
+from jobwheel.admin.api.identity import COOKIE
 from jobwheel.admin.api.pages.view import status_view
 from jobwheel.admin.api.services import Services
 from jobwheel.admin.api.sessions import set_session_cookie
+from jobwheel.admin.domain.caller import Caller
 from jobwheel.admin.services.errors import SignInRefusedError, SignInThrottledError
 from jobwheel.kernel.secret import Secret
 
@@ -34,7 +35,7 @@ def page_router(services: Services) -> APIRouter:
         session = session_of(request)
         if session is None:
             return render("sign_in.html", {"problem": None, "name": ""})
-        view = await status_view(services, language_of(request))
+        view = await status_view(services, language_of(request), Caller.of_user(session.user))
         return render("status.html", {"view": view, "user": session.user})
 
     @router.post("/sign-in")

@@ -6,6 +6,7 @@ from typing import Final
 
 from jobwheel.admin.api.instants import to_text
 from jobwheel.admin.api.services import Services
+from jobwheel.admin.domain.caller import Caller
 from jobwheel.admin.domain.job import Job
 from jobwheel.admin.domain.policies import AWAITING_SETTLEMENT_MS
 from jobwheel.admin.domain.run import Run
@@ -66,11 +67,12 @@ class StatusView:
     refresh_s: int = REFRESH_S
 
 
-async def status_view(services: Services, language: Language) -> StatusView:
-    """Look at everything once."""
-    groups = await services.groups.page(0, _MOST_GROUPS)
-    jobs = await services.jobs.page(JobFilter(), 0, _MOST_JOBS + 1)
-    runs = await services.runs.page(RunFilter(), None, _MOST_RUNS)
+async def status_view(services: Services, language: Language, caller: Caller) -> StatusView:
+    """Look once at everything that the caller may see."""
+    visible = caller.group_ids
+    groups = await services.groups.page(0, _MOST_GROUPS, visible)
+    jobs = await services.jobs.page(JobFilter(group_ids=visible), 0, _MOST_JOBS + 1)
+    runs = await services.runs.page(RunFilter(group_ids=visible), None, _MOST_RUNS)
     group_names: dict[int, str] = {view.group.id: view.group.app_name for view in groups}
     job_names: dict[int, str] = {job.id: job.settings.name for job in jobs}
     return StatusView(
@@ -105,19 +107,34 @@ def _job_row(job: Job, group_names: Mapping[int, str], zone: str, language: Lang
 
 def _run_row(run: Run, job_names: Mapping[int, str]) -> RunRow:
     state = run.outcome or run.phase or "unknown"
-    kind = "good" if state == "succeeded" else "open" if run.outcome is None else "bad"
     return RunRow(
         id=run.id,
         job=job_names.get(run.job_id, f"job {run.job_id}"),
         planned_at=_moment(run.planned_ms),
         state=state.replace("_", " "),
-        kind=kind,
+        kind=_kind(run),
         trigger=(run.trigger_type or "").lower(),
         lateness=_span(run.due_ms, run.sent_ms),
         duration=_span(run.accepted_ms or run.sent_ms, run.ended_ms),
         address=run.executor_address or "",
-        message=(run.handle_message or (run.trigger_message if kind == "bad" else "") or "")[:300],
+        message=(run.handle_message or _reason(run))[:300],
     )
+
+
+def _kind(run: Run) -> str:
+    """Good, bad, open; idle is what somebody, or the job's own settings, wanted so."""
+    if run.outcome is None:
+        return "open"
+    return {"succeeded": "good", "killed": "idle", "covered": "idle", "discarded": "idle"}.get(run.outcome, "bad")
+
+
+def _reason(run: Run) -> str:
+    """Why a run ended that says nothing itself: the last line of its dispatch, and what came of it."""
+    lines = (run.trigger_message or "").strip().splitlines()
+    if run.outcome in (None, "succeeded") or not lines:
+        return ""
+    at = next((at for at in reversed(range(len(lines))) if not lines[at].startswith("\u2192 ")), 0)
+    return "\n".join(lines[at:])
 
 
 def _moment(instant_ms: int | None) -> str:

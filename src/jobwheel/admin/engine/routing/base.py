@@ -7,7 +7,7 @@ import msgspec
 
 from jobwheel.admin.domain.ids import JobId
 from jobwheel.admin.engine.addresses import Candidate
-from jobwheel.admin.engine.executor_client import Answer
+from jobwheel.admin.engine.executor_answers import Answer
 
 
 class Router(Protocol):

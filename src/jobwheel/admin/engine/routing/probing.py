@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 
 from jobwheel.admin.engine.addresses import Candidate
-from jobwheel.admin.engine.executor_client import Answer, AnswerKind
+from jobwheel.admin.engine.executor_answers import Answer, AnswerKind
 from jobwheel.admin.engine.routing.base import Asker, Chosen
 
 

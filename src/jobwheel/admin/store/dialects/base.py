@@ -1,17 +1,31 @@
 """What the store asks of each kind of database in its own words, and what their rows have in common."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, Select, Table
 
 from jobwheel.admin.domain.ids import JobId, NodeId, RunId
-from jobwheel.admin.domain.run import NewRun
-from jobwheel.admin.domain.writes import Accepted, Ended, Settlement, TakeOff, Unconfirmed, Unsent
+from jobwheel.admin.domain.run import Lineage, NewRun, Outcome
+from jobwheel.admin.domain.writes import (
+    Accepted,
+    Cancelled,
+    Ended,
+    Settlement,
+    TakeOff,
+    Unanswered,
+    Unconfirmed,
+    Unsent,
+)
 from jobwheel.admin.store.zone import InstallationZone
+from jobwheel.wire.messages import SUCCESS, TIMED_OUT
 
-Write = TypeVar("Write", Accepted, Settlement, Unconfirmed, Unsent)
+Write = TypeVar("Write", Accepted, Cancelled, Settlement, Unanswered, Unconfirmed, Unsent)
+
+Move = tuple[JobId, int, int, int | None, int, bool]
+"""A job's way to its next time: the job, next time and version as read, last time, next time, whether it runs on."""
 
 PRIMARY_KEY = "PRIMARY"
 """What `by_index` calls the order of a table's ids."""
@@ -29,6 +43,11 @@ class Statements(Protocol):
         """Whether a change of the schema is undone with its transaction."""
         ...
 
+    @property
+    def has_partial_indexes(self) -> bool:
+        """Whether an index may hold some rows of a table and not the others."""
+        ...
+
     def insert_runs(self, connection: Connection, zone: InstallationZone, runs: Sequence[NewRun]) -> list[RunId]:
         """Write pending runs; return their ids in the order of `runs`."""
         ...
@@ -44,7 +63,7 @@ class Statements(Protocol):
         ...
 
     def redirect(self, connection: Connection, node_id: NodeId, run: TakeOff, from_address: str) -> bool:
-        """Give a run being sent another address; False if it is not this node's any more."""
+        """Give a run being sent another address; False if it is not this node's any more, or is to be killed."""
         ...
 
     def accept(self, connection: Connection, node_id: NodeId, writes: Iterable[Accepted]) -> None:
@@ -55,16 +74,33 @@ class Statements(Protocol):
         """End runs without a result; return those that matched."""
         ...
 
+    def end_unanswered(
+        self, connection: Connection, zone: InstallationZone, writes: Iterable[Unanswered]
+    ) -> list[Ended]:
+        """End runs of which no result is waited for any more, lost or killed; return those that matched."""
+        ...
+
+    def cancel(
+        self, connection: Connection, zone: InstallationZone, node_id: NodeId, writes: Iterable[Cancelled]
+    ) -> list[Ended]:
+        """End runs that were killed before they were sent; return those that matched."""
+        ...
+
     def mark_unconfirmed(self, connection: Connection, node_id: NodeId, writes: Iterable[Unconfirmed]) -> None:
         """Write down that runs may or may not have arrived."""
         ...
 
-    def settle(self, connection: Connection, zone: InstallationZone, writes: Iterable[Settlement]) -> list[Ended]:
-        """Write results; return the runs that matched. The first result wins; one replaces "lost"."""
+    def settle(
+        self, connection: Connection, zone: InstallationZone, writes: Iterable[Settlement], late: str
+    ) -> list[Ended]:
+        """Write results; return the runs that matched. The first result wins; one replaces "lost".
+
+        What stood in such a run's message goes to the end of its dispatch message, and the line `late` after that.
+        """
         ...
 
-    def move_on(self, connection: Connection, moves: Sequence[tuple[JobId, int, int | None, int, bool]]) -> set[JobId]:
-        """Give jobs their next times: (job, next time it was read with, last, next, running); return the matched.
+    def move_on(self, connection: Connection, moves: Sequence[Move]) -> set[JobId]:
+        """Give jobs their next times; return the matched.
 
         Without a last time the job keeps the one that it has.
         """
@@ -97,6 +133,10 @@ class Statements(Protocol):
         """Have a query of one table go by an index, on a database that is known to choose a worse one."""
         ...
 
+    def without_index(self, query: Select[Any], table: Table, index: str) -> Select[Any]:
+        """Have a query of one table not go by an index, on a database that is known to choose it wrongly."""
+        ...
+
     def all_rows(
         self, connection: Connection, query: Select[Any], parameters: Mapping[str, object]
     ) -> Sequence[Sequence[Any]]:
@@ -107,10 +147,30 @@ class Statements(Protocol):
         """That a column has one of the values in the list that is the parameter `name`: one text for any number."""
         ...
 
+    def ten_minutes_of(self, column: ColumnElement[datetime]) -> ColumnElement[str]:
+        """A wall time cut to ten minutes, as a text such as `2026-11-27 10:3`."""
+        ...
+
+    def tables_without_statistics(
+        self, connection: Connection, tables: Collection[str], least_bytes: int
+    ) -> Sequence[str]:
+        """Those of the tables of which the planner guesses what is in a column, and that are at least so large."""
+        ...
+
+    def take_statistics(self, connection: Connection, table: str) -> None:
+        """Have the planner know what is in a table. It may take seconds, and holds nobody up."""
+        ...
+
     def upsert(
         self, connection: Connection, table: Table, key: Mapping[str, object], values: Mapping[str, object]
     ) -> None:
         """Insert the row of a unique key, or give it these values if it is there."""
+        ...
+
+    def upsert_all(
+        self, connection: Connection, table: Table, key: Sequence[str], rows: Sequence[Mapping[str, object]]
+    ) -> None:
+        """The same for many rows of the same columns, in which a key is there once: one statement, made once."""
         ...
 
 
@@ -140,6 +200,23 @@ RUN_COLUMNS = (
 )
 """The columns of `run_row`, in its order."""
 
+LINEAGE_COLUMNS = ("first_run_id", "parent_run_id", "executor_fail_retry_count", "executor_address")
+"""What `run_row` has as well for runs that come of others."""
+
+
+def run_rows(zone: InstallationZone, runs: Sequence[NewRun]) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """New runs as rows, and the columns of these."""
+    if all(run.lineage is None for run in runs):
+        return RUN_COLUMNS, [run_row(zone, run) for run in runs]
+    return RUN_COLUMNS + LINEAGE_COLUMNS, [run_row(zone, run) + _lineage_row(run.lineage or _NONE) for run in runs]
+
+
+_NONE = Lineage()
+
+
+def _lineage_row(lineage: Lineage) -> tuple[Any, ...]:
+    return lineage.first_run_id, lineage.parent_run_id, lineage.retries_left, lineage.address or None
+
 
 def run_row(zone: InstallationZone, run: NewRun) -> tuple[Any, ...]:
     """A new run as a row."""
@@ -159,6 +236,21 @@ def run_row(zone: InstallationZone, run: NewRun) -> tuple[Any, ...]:
         None if run.shard is None else str(run.shard),
         run.broadcast_id,
     )
+
+
+def effective_outcome(write: Settlement, kill_ms: int | None) -> Outcome:
+    """How a result ends a run: `killed`, if somebody asked for that and it neither succeeded nor timed out."""
+    return write.outcome if kill_ms is None or write.code in (SUCCESS, TIMED_OUT) else Outcome.KILLED
+
+
+def accept_row(write: Accepted) -> tuple[Any, ...]:
+    """A yes as a row: run, message, acceptance, instance; when it was heard of and is looked at."""
+    return write.run_id, write.message, write.accepted_ms, write.instance_id, write.heard_ms, write.check_ms
+
+
+def end_row(zone: InstallationZone, write: Unanswered | Cancelled) -> tuple[Any, ...]:
+    """The end of a run without a result as a row: run, message, wall time, end."""
+    return write.run_id, write.message, zone.to_wall_text(write.ended_ms), write.ended_ms
 
 
 def settle_row(zone: InstallationZone, write: Settlement) -> tuple[Any, ...]:

@@ -2,19 +2,22 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, Select, Table, bindparam
+from sqlalchemy import CHAR, ColumnElement, Connection, Select, Table, bindparam, cast, func
 from sqlalchemy.dialects.mysql import insert
 from sqlalchemy.exc import DBAPIError
 
 from jobwheel.admin.domain.ids import JobId, NodeId, RunId
 from jobwheel.admin.domain.policies import AWAITING_SETTLEMENT_MS
-from jobwheel.admin.domain.run import NewRun
-from jobwheel.admin.domain.writes import Accepted, Ended, Settlement, TakeOff, Unconfirmed, Unsent
-from jobwheel.admin.store.dialects.base import RUN_COLUMNS, rounds, run_row, settle_row
-from jobwheel.admin.store.dialects.mysql_rows import change, cut, flat, given, lock_runs, marks, update_runs
+from jobwheel.admin.domain.run import NewRun, Outcome
+from jobwheel.admin.domain.writes import Accepted, Ended, Settlement, TakeOff, Unconfirmed
+from jobwheel.admin.store.dialects.base import Move, accept_row, effective_outcome, rounds, run_rows, settle_row
+from jobwheel.admin.store.dialects.mysql_ends import MysqlEnds
+from jobwheel.admin.store.dialects.mysql_rows import APPENDED, cut, flat, given, lock_runs, marks, update_runs
+from jobwheel.admin.store.dialects.planner import KnowsItsTables
 from jobwheel.admin.store.errors import DatabaseAwayError, ScheduleLockedError
 from jobwheel.admin.store.tables import SCHEDULE_LOCK
 from jobwheel.admin.store.trouble import code_of
@@ -23,8 +26,6 @@ from jobwheel.admin.store.zone import InstallationZone
 _LOCKED = frozenset({1205, 3572})
 """NOWAIT: MariaDB says "lock wait timeout", MySQL has a number of its own."""
 _SCHEMA_LOCK_S = 60
-# 65,535 bytes fit a TEXT; what is appended again and again must not make a batch fail.
-_APPENDED = "LEFT(CONCAT(COALESCE(log.trigger_msg, ''), given.message), 16000)"
 
 _OWN_DUE = """
 SELECT id FROM xxl_job_log WHERE phase = 'pending' AND owner = %s AND due_ms <= %s ORDER BY due_ms LIMIT %s
@@ -38,40 +39,38 @@ ORDER BY due_ms LIMIT %s
 
 _REDIRECT = """
 UPDATE xxl_job_log FORCE INDEX (PRIMARY) SET executor_address = %s, instance_id = %s
-WHERE id = %s AND phase = 'sending' AND owner = %s AND executor_address = %s
+WHERE id = %s AND phase = 'sending' AND owner = %s AND executor_address = %s AND kill_ms IS NULL
 """
 
-_OWN_PENDING = "phase = 'pending' AND owner = %s"
+_OWN_PENDING = "phase = 'pending' AND owner = %s AND kill_ms IS NULL"
 _TAKE_OFF = """
 log.phase = 'sending', log.executor_address = given.address, log.executor_handler = given.handler,
 log.route = given.route, log.instance_id = given.instance_id, log.sent_ms = given.sent_ms
 """
 
-# A write that comes after the result finds the run done and adds only message and times.
+# A write that comes after the result finds the run done and adds only message and times. A run that is to be killed is
+# looked at now. The phase comes last: MySQL may read what it has just written.
 _TO_ACCEPT = """
 (log.phase = 'unconfirmed' OR (log.phase = 'sending' AND log.owner = %s)
  OR (log.phase IS NULL AND log.outcome <> 'lost' AND log.accepted_ms IS NULL AND log.trigger_code = 200))
 """
 _ACCEPTED = f"""
-log.trigger_msg = {_APPENDED}, log.accepted_ms = COALESCE(log.accepted_ms, given.accepted_ms),
-log.instance_id = COALESCE(given.instance_id, log.instance_id),
-log.phase = CASE WHEN log.phase IS NULL THEN NULL ELSE 'accepted' END, log.owner = NULL, log.check_ms = NULL
-"""
-
-_TO_END = "(phase = 'unconfirmed' OR (phase = 'sending' AND owner = %s))"
-_UNSENT = f"""
-log.trigger_msg = {_APPENDED}, log.trigger_code = given.code, log.outcome = given.outcome,
-log.ended_ms = given.ended_ms, log.alarm_status = 1, log.phase = NULL, log.owner = NULL, log.check_ms = NULL
+log.trigger_msg = {APPENDED}, log.accepted_ms = COALESCE(log.accepted_ms, given.accepted_ms),
+log.instance_id = COALESCE(given.instance_id, log.instance_id), log.owner = NULL,
+log.unheard_ms = given.heard_ms, log.idle_answers = 0,
+log.check_ms = CASE WHEN log.phase IS NULL THEN NULL ELSE COALESCE(log.kill_ms, given.check_ms) END,
+log.phase = CASE WHEN log.phase IS NULL THEN NULL ELSE 'accepted' END
 """
 
 _TO_DOUBT = """
 ((log.phase = 'sending' AND log.owner = %s)
- OR (log.phase IS NULL AND log.outcome <> 'lost' AND log.trigger_msg IS NULL AND log.trigger_code = 200))
+ OR (log.phase IS NULL AND log.outcome <> 'lost' AND log.accepted_ms IS NULL AND log.unheard_ms IS NULL
+     AND log.trigger_code = 200))
 """
 # The phase comes last: MySQL may read what it has just written.
 _UNCONFIRMED = f"""
-log.trigger_msg = {_APPENDED}, log.owner = NULL, log.unheard_ms = given.since_ms,
-log.check_ms = CASE WHEN log.phase IS NULL THEN NULL ELSE given.check_ms END,
+log.trigger_msg = {APPENDED}, log.owner = NULL, log.unheard_ms = given.since_ms,
+log.check_ms = CASE WHEN log.phase IS NULL THEN NULL ELSE COALESCE(log.kill_ms, given.check_ms) END,
 log.phase = CASE WHEN log.phase IS NULL THEN NULL ELSE 'unconfirmed' END
 """
 
@@ -82,12 +81,18 @@ _OPEN_TO_A_RESULT = """
 """
 _SETTLE = f"""
 log.trigger_code = 200, log.handle_code = given.code, log.handle_msg = given.result, log.handle_time = given.wall_time,
-log.outcome = given.outcome, log.ended_ms = given.ended_ms,
-log.alarm_status = CASE WHEN given.code = 200 THEN log.alarm_status ELSE 1 END,
-log.trigger_msg = CASE WHEN given.message IS NULL THEN log.trigger_msg ELSE {_APPENDED} END,
+log.outcome = CASE WHEN log.kill_ms IS NOT NULL AND given.code NOT IN (200, 502) THEN 'killed' ELSE given.outcome END,
+log.ended_ms = given.ended_ms, log.alarm_status = CASE WHEN given.code = 200 THEN log.alarm_status ELSE 1 END,
+log.trigger_msg = CASE WHEN given.message IS NULL THEN log.trigger_msg ELSE {APPENDED} END,
 log.accepted_ms = COALESCE(log.accepted_ms, given.accepted_ms),
 log.instance_id = COALESCE(given.instance_id, log.instance_id),
 log.phase = NULL, log.owner = NULL, log.check_ms = NULL
+"""
+
+# Of the few runs that were lost, before the result takes the place of what is said of that.
+_LOST = "CASE WHEN log.handle_msg <> '' THEN CONCAT(log.handle_msg, CHAR(10)) ELSE '' END"
+_KEEP_LOST = f"""
+log.trigger_msg = LEFT(CONCAT(COALESCE(log.trigger_msg, ''), {_LOST}, given.message), 16000)
 """
 
 # S608 below: the statements are put together from the literals of this file; values are always parameters.
@@ -96,16 +101,18 @@ schedule_type = 'FIX_DELAY' AND trigger_status = 1 AND trigger_next_time = {AWAI
 """
 
 
-class MysqlStatements:
+class MysqlStatements(KnowsItsTables, MysqlEnds):
     """See `Statements`."""
 
     is_ddl_transactional = False
+    has_partial_indexes = False
 
     def insert_runs(self, connection: Connection, zone: InstallationZone, runs: Sequence[NewRun]) -> list[RunId]:
-        names = ", ".join(RUN_COLUMNS)
-        one = f"({', '.join(['%s'] * len(RUN_COLUMNS))}, 'pending')"
+        columns, every_row = run_rows(zone, runs)
+        names = ", ".join(columns)
+        one = f"({', '.join(['%s'] * len(columns))}, 'pending')"
         ids: list[RunId] = []
-        for rows in cut([run_row(zone, run) for run in runs]):
+        for rows in cut(every_row):
             statement = f"INSERT INTO xxl_job_log ({names}, phase) VALUES {', '.join([one] * len(rows))}"  # noqa: S608
             first = connection.exec_driver_sql(statement, flat(rows)).lastrowid
             # The ids of one INSERT … VALUES follow each other; in a cluster of servers they do so in larger steps.
@@ -137,18 +144,10 @@ class MysqlStatements:
         return connection.exec_driver_sql(_REDIRECT, values).rowcount == 1
 
     def accept(self, connection: Connection, node_id: NodeId, writes: Iterable[Accepted]) -> None:
-        names = ("id", "message", "accepted_ms", "instance_id")
+        names = ("id", "message", "accepted_ms", "instance_id", "heard_ms", "check_ms")
         for once in rounds(writes):
-            rows = [(write.run_id, write.message, write.accepted_ms, write.instance_id) for write in once]
+            rows = [accept_row(write) for write in once]
             update_runs(connection, _ACCEPTED, names, rows, (_TO_ACCEPT, (node_id,)))
-
-    def end_unsent(self, connection: Connection, node_id: NodeId, writes: Iterable[Unsent]) -> list[Ended]:
-        names = ("id", "message", "code", "outcome", "ended_ms")
-        ended = []
-        for once in rounds(writes):
-            rows = [(write.run_id, write.message, write.code, write.outcome.value, write.ended_ms) for write in once]
-            ended += _ended(once, change(connection, (_TO_END, (node_id,)), _UNSENT, names, rows))
-        return ended
 
     def mark_unconfirmed(self, connection: Connection, node_id: NodeId, writes: Iterable[Unconfirmed]) -> None:
         names = ("id", "message", "since_ms", "check_ms")
@@ -156,29 +155,34 @@ class MysqlStatements:
             rows = [(write.run_id, write.message, write.since_ms, write.check_ms) for write in once]
             update_runs(connection, _UNCONFIRMED, names, rows, (_TO_DOUBT, (node_id,)))
 
-    def settle(self, connection: Connection, zone: InstallationZone, writes: Iterable[Settlement]) -> list[Ended]:
+    def settle(
+        self, connection: Connection, zone: InstallationZone, writes: Iterable[Settlement], late: str
+    ) -> list[Ended]:
         names = ("id", "code", "result", "wall_time", "outcome", "ended_ms", "message", "accepted_ms", "instance_id")
-        ended = []
+        ended: list[Ended] = []
         for once in rounds(writes):
-            groups = {write.run_id: write.group_id for write in once}
+            by_id = {write.run_id: write for write in once}
             for part in cut([settle_row(zone, write) for write in once]):
+                locked = lock_runs(connection, [row[0] for row in part], _OPEN_TO_A_RESULT, ())
                 found = {
-                    run_id: job_id
-                    for run_id, (job_id, group_id) in lock_runs(
-                        connection, [row[0] for row in part], _OPEN_TO_A_RESULT, ()
-                    ).items()
-                    if groups[run_id] in (None, group_id)
+                    run_id: Ended(run_id, run.job_id, effective_outcome(write, run.kill_ms), write.ended_ms)
+                    for run_id, run in locked.items()
+                    if (write := by_id[run_id]).group_id in (None, run.group_id)
                 }
+                lost = [(run_id, late) for run_id in sorted(found) if locked[run_id].outcome == Outcome.LOST]
+                update_runs(connection, _KEEP_LOST, ("id", "message"), lost)
                 update_runs(connection, _SETTLE, names, [row[:9] for row in part if row[0] in found])
-                ended += _ended(once, found)
+                ended += found.values()
         return ended
 
-    def move_on(self, connection: Connection, moves: Sequence[tuple[JobId, int, int | None, int, bool]]) -> set[JobId]:
+    def move_on(self, connection: Connection, moves: Sequence[Move]) -> set[JobId]:
         matched: set[JobId] = set()
         for part in cut(sorted(moves, key=lambda move: move[0])):
-            table, values = given(("id", "read_ms", "last_ms", "next_ms", "running"), part)
+            table, values = given(("id", "read_ms", "read_version", "last_ms", "next_ms", "running"), part)
             source = f"{table} STRAIGHT_JOIN xxl_job_info AS job FORCE INDEX (PRIMARY) ON job.id = given.id"
-            still = "job.trigger_status = 1 AND job.trigger_next_time = given.read_ms"
+            still = (
+                "job.trigger_status = 1 AND job.trigger_next_time = given.read_ms AND job.version = given.read_version"
+            )
             query = f"SELECT job.id FROM {source} WHERE {still} FOR UPDATE"  # noqa: S608
             matched.update(connection.exec_driver_sql(query, values).scalars())
             connection.exec_driver_sql(
@@ -232,6 +236,9 @@ class MysqlStatements:
     def by_index(self, query: Select[Any], table: Table, index: str) -> Select[Any]:
         return query.with_hint(table, f"FORCE INDEX ({index})", "mysql")
 
+    def without_index(self, query: Select[Any], table: Table, index: str) -> Select[Any]:
+        return query.with_hint(table, f"IGNORE INDEX ({index})", "mysql")
+
     def all_rows(
         self, connection: Connection, query: Select[Any], parameters: Mapping[str, object]
     ) -> Sequence[Sequence[Any]]:
@@ -241,10 +248,21 @@ class MysqlStatements:
         # The driver puts the values into the text anyway.
         return column.in_(bindparam(name, expanding=True))
 
+    def ten_minutes_of(self, column: ColumnElement[datetime]) -> ColumnElement[str]:
+        return func.left(cast(column, CHAR), 15)
+
     def upsert(
         self, connection: Connection, table: Table, key: Mapping[str, object], values: Mapping[str, object]
     ) -> None:
         connection.execute(insert(table).values({**key, **values}).on_duplicate_key_update(dict(values)))
+
+    def upsert_all(
+        self, connection: Connection, table: Table, key: Sequence[str], rows: Sequence[Mapping[str, object]]
+    ) -> None:
+        if rows:
+            statement = insert(table)
+            values = {name: statement.inserted[name] for name in rows[0] if name not in key}
+            connection.execute(statement.on_duplicate_key_update(values), rows)
 
     def _waiting(self, connection: Connection, job_ids: Sequence[JobId]) -> dict[JobId, int]:
         """Of these jobs those of FIX_DELAY that wait for a run, held, and their delays in milliseconds."""
@@ -260,7 +278,7 @@ class MysqlStatements:
         return {JobId(job_id): int(delay_ms) for job_id, delay_ms in rows}
 
 
-def _ended(once: Sequence[Unsent] | Sequence[Settlement], matched: Mapping[RunId, JobId]) -> list[Ended]:
+def _ended(once: Sequence[Settlement], matched: Mapping[RunId, JobId]) -> list[Ended]:
     writes = {write.run_id: write for write in once}
     return [
         Ended(run_id, job_id, writes[run_id].outcome, writes[run_id].ended_ms) for run_id, job_id in matched.items()

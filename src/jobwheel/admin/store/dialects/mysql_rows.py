@@ -6,7 +6,7 @@ lock. A batch is one packet, so a large one is cut.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
@@ -18,6 +18,10 @@ _MOST_ROWS = 1000
 _MOST_CHARACTERS = 1_000_000
 """Of the texts in one statement: four bytes each at most, and a packet may have 16 MiB (MariaDB's default)."""
 
+# 65,535 bytes fit a TEXT; what is appended again and again must not make a batch fail.
+APPENDED = "LEFT(CONCAT(COALESCE(log.trigger_msg, ''), given.message), 16000)"
+"""A run's dispatch message with what a write adds to it."""
+
 
 def change(
     connection: Connection, condition: tuple[str, tuple[Any, ...]], changes: str, names: Sequence[str], rows: Rows
@@ -27,20 +31,29 @@ def change(
     for part in cut(rows):
         found = lock_runs(connection, [row[0] for row in part], *condition)
         update_runs(connection, changes, names, [row for row in part if row[0] in found])
-        matched.update({run_id: job_id for run_id, (job_id, _) in found.items()})
+        matched.update({run_id: run.job_id for run_id, run in found.items()})
     return matched
+
+
+class LockedRun(NamedTuple):
+    """What is read of a run that is held."""
+
+    job_id: JobId
+    group_id: int
+    kill_ms: int | None
+    outcome: str | None
 
 
 def lock_runs(
     connection: Connection, run_ids: Sequence[RunId], condition: str, values: tuple[Any, ...]
-) -> dict[RunId, tuple[JobId, int]]:
-    """Of these runs those that meet a condition, held: job and group by id."""
+) -> dict[RunId, LockedRun]:
+    """Of these runs those that meet a condition, held, by id."""
     query = (
-        f"SELECT id, job_id, job_group FROM xxl_job_log FORCE INDEX (PRIMARY) WHERE id IN {marks(run_ids)} "  # noqa: S608
-        f"AND {condition} ORDER BY id FOR UPDATE"
+        "SELECT id, job_id, job_group, kill_ms, outcome FROM xxl_job_log FORCE INDEX (PRIMARY) "  # noqa: S608
+        f"WHERE id IN {marks(run_ids)} AND {condition} ORDER BY id FOR UPDATE"
     )
     rows = connection.exec_driver_sql(query, (*run_ids, *values))
-    return {RunId(run_id): (JobId(job_id), group_id) for run_id, job_id, group_id in rows}
+    return {RunId(run_id): LockedRun(*run) for run_id, *run in rows}
 
 
 def update_runs(

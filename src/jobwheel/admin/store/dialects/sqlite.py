@@ -8,31 +8,31 @@ keeps the planner from an index on it: each row is looked up by its id.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, Table, text
+from sqlalchemy import ColumnElement, Connection, Select, String, Table, func, text, type_coerce
 from sqlalchemy.dialects.sqlite import insert
 
 from jobwheel.admin.domain.ids import JobId, NodeId, RunId
 from jobwheel.admin.domain.policies import AWAITING_SETTLEMENT_MS
 from jobwheel.admin.domain.run import NewRun
-from jobwheel.admin.domain.writes import Accepted, Ended, Settlement, TakeOff, Unconfirmed, Unsent
-from jobwheel.admin.store.dialects.base import PRIMARY_KEY, rounds, run_row, settle_row
-from jobwheel.admin.store.dialects.sqlite_rows import all_rows, as_json, cursor_of, found_by
+from jobwheel.admin.domain.writes import Accepted, Ended, Settlement, TakeOff, Unconfirmed
+from jobwheel.admin.store.dialects.base import (
+    PRIMARY_KEY,
+    Move,
+    accept_row,
+    effective_outcome,
+    rounds,
+    run_rows,
+    settle_row,
+)
+from jobwheel.admin.store.dialects.on_conflict import OnConflict
+from jobwheel.admin.store.dialects.planner import KnowsItsTables
+from jobwheel.admin.store.dialects.sqlite_ends import SqliteEnds
+from jobwheel.admin.store.dialects.sqlite_rows import all_rows, as_json, cursor_of, found_by, insert_of
 from jobwheel.admin.store.tables import SCHEDULE_LOCK
 from jobwheel.admin.store.zone import InstallationZone
-
-_INSERT_RUNS = """
-INSERT INTO xxl_job_log (id, job_group, job_id, executor_param, trigger_time, planned_ms, due_ms, triggered_ms,
-                         trigger_type, owner, attempt, named_addresses, executor_sharding_param, broadcast_id,
-                         phase)
-SELECT ? + key, json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]'),
-       json_extract(value, '$[3]'), json_extract(value, '$[4]'), json_extract(value, '$[5]'),
-       json_extract(value, '$[6]'), json_extract(value, '$[7]'), json_extract(value, '$[8]'),
-       json_extract(value, '$[9]'), json_extract(value, '$[10]'), json_extract(value, '$[11]'),
-       json_extract(value, '$[12]'), 'pending'
-FROM json_each(?)
-"""
 
 _OWN_DUE = """
 SELECT json_group_array(id) FROM (
@@ -47,7 +47,7 @@ SELECT json_group_array(id) FROM (
 
 _OWN_PENDING = """
 SELECT json_group_array(log.id) FROM json_each(?) AS given JOIN xxl_job_log AS log ON log.id = given.value
-WHERE +log.phase = 'pending' AND +log.owner = ?
+WHERE +log.phase = 'pending' AND +log.owner = ? AND +log.kill_ms IS NULL
 """
 
 _TAKE_OFF = """
@@ -57,44 +57,41 @@ SET phase = 'sending', executor_address = given.address, executor_handler = give
 FROM (SELECT json_extract(value, '$[0]') AS id, json_extract(value, '$[1]') AS address,
              json_extract(value, '$[2]') AS handler, json_extract(value, '$[3]') AS route,
              json_extract(value, '$[4]') AS instance_id FROM json_each(?)) AS given
-WHERE xxl_job_log.id = given.id AND +phase = 'pending' AND +owner = ?
+WHERE xxl_job_log.id = given.id AND +phase = 'pending' AND +owner = ? AND +kill_ms IS NULL
 """
 
 _REDIRECT = """
 UPDATE xxl_job_log SET executor_address = ?, instance_id = ?
-WHERE id = ? AND phase = 'sending' AND owner = ? AND executor_address = ?
+WHERE id = ? AND phase = 'sending' AND owner = ? AND executor_address = ? AND kill_ms IS NULL
 """
 
-# A write that comes after the result finds the run done and adds only message and times.
+# A write that comes after the result finds the run done and adds only message and times. A run that is to be killed is
+# looked at now.
 _ACCEPTED = """
 UPDATE xxl_job_log
 SET trigger_msg = COALESCE(trigger_msg, '') || given.message,
     accepted_ms = COALESCE(xxl_job_log.accepted_ms, given.accepted_ms),
     instance_id = COALESCE(given.instance_id, xxl_job_log.instance_id),
-    phase = CASE WHEN phase IS NULL THEN NULL ELSE 'accepted' END, owner = NULL, check_ms = NULL
+    phase = CASE WHEN phase IS NULL THEN NULL ELSE 'accepted' END, owner = NULL,
+    unheard_ms = given.heard_ms, idle_answers = 0,
+    check_ms = CASE WHEN phase IS NULL THEN NULL ELSE COALESCE(kill_ms, given.check_ms) END
 FROM (SELECT json_extract(value, '$[0]') AS id, json_extract(value, '$[1]') AS message,
-             json_extract(value, '$[2]') AS accepted_ms, json_extract(value, '$[3]') AS instance_id
+             json_extract(value, '$[2]') AS accepted_ms, json_extract(value, '$[3]') AS instance_id,
+             json_extract(value, '$[4]') AS heard_ms, json_extract(value, '$[5]') AS check_ms
       FROM json_each(?)) AS given
 WHERE xxl_job_log.id = given.id
   AND (+phase = 'unconfirmed' OR (+phase = 'sending' AND +owner = ?)
        OR (+phase IS NULL AND +outcome <> 'lost' AND xxl_job_log.accepted_ms IS NULL AND +trigger_code = 200))
 """
 
-_UNSENT = """
-UPDATE xxl_job_log
-SET trigger_msg = COALESCE(trigger_msg, '') || ?, trigger_code = ?, outcome = ?, ended_ms = ?, alarm_status = 1,
-    phase = NULL, owner = NULL, check_ms = NULL
-WHERE id = ? AND (phase = 'unconfirmed' OR (phase = 'sending' AND owner = ?))
-RETURNING job_id
-"""
-
 _UNCONFIRMED = """
 UPDATE xxl_job_log
 SET trigger_msg = COALESCE(trigger_msg, '') || ?, owner = NULL, unheard_ms = ?,
     phase = CASE WHEN phase IS NULL THEN NULL ELSE 'unconfirmed' END,
-    check_ms = CASE WHEN phase IS NULL THEN NULL ELSE ? END
+    check_ms = CASE WHEN phase IS NULL THEN NULL ELSE COALESCE(kill_ms, ?) END
 WHERE id = ? AND ((phase = 'sending' AND owner = ?)
-                  OR (phase IS NULL AND outcome <> 'lost' AND trigger_msg IS NULL AND trigger_code = 200))
+                  OR (phase IS NULL AND outcome <> 'lost' AND accepted_ms IS NULL AND unheard_ms IS NULL
+                      AND trigger_code = 200))
 """
 
 # The last line is a Java admin's running row: it has no phase, and its codes say that it still runs.
@@ -106,7 +103,7 @@ AND (+log.phase IN ('sending', 'unconfirmed', 'accepted') OR +log.outcome = 'los
 
 # S608: both are put together from the literals of this file alone.
 _SETTLED = f"""
-SELECT json_group_array(json_array(given.position, log.job_id))
+SELECT json_group_array(json_array(given.position, log.job_id, log.kill_ms))
 FROM (SELECT key AS position, json_extract(value, '$[0]') AS id, json_extract(value, '$[9]') AS job_group
       FROM json_each(?)) AS given
 JOIN xxl_job_log AS log ON log.id = given.id
@@ -116,10 +113,15 @@ WHERE {_OPEN_TO_A_RESULT}
 _SETTLE = f"""
 UPDATE xxl_job_log AS log
 SET trigger_code = 200, handle_code = given.code, handle_msg = given.message, handle_time = given.wall_time,
-    outcome = given.outcome, ended_ms = given.ended_ms,
+    outcome = CASE WHEN log.kill_ms IS NOT NULL AND given.code NOT IN (200, 502) THEN 'killed' ELSE given.outcome END,
+    ended_ms = given.ended_ms,
     alarm_status = CASE WHEN given.code = 200 THEN log.alarm_status ELSE 1 END,
-    trigger_msg = CASE WHEN given.dispatch IS NULL THEN log.trigger_msg
-                       ELSE COALESCE(log.trigger_msg, '') || given.dispatch END,
+    trigger_msg = CASE
+        WHEN log.outcome = 'lost' THEN COALESCE(log.trigger_msg, '')
+            || CASE WHEN log.handle_msg <> '' THEN log.handle_msg || char(10) ELSE '' END || ?
+            || COALESCE(given.dispatch, '')
+        WHEN given.dispatch IS NULL THEN log.trigger_msg
+        ELSE COALESCE(log.trigger_msg, '') || given.dispatch END,
     accepted_ms = COALESCE(log.accepted_ms, given.accepted_ms),
     instance_id = COALESCE(given.instance_id, log.instance_id),
     phase = NULL, owner = NULL, check_ms = NULL
@@ -135,7 +137,9 @@ WHERE log.id = given.id AND {_OPEN_TO_A_RESULT}
 _STILL_DUE = """
 SELECT json_group_array(job.id)
 FROM json_each(?) AS given JOIN xxl_job_info AS job ON job.id = json_extract(given.value, '$[0]')
-WHERE +job.trigger_status = 1 AND +job.trigger_next_time = json_extract(given.value, '$[1]')
+WHERE +job.trigger_status = 1
+  AND (+job.trigger_next_time = json_extract(given.value, '$[1]') OR typeof(job.trigger_next_time) <> 'integer')
+  AND (job.version = json_extract(given.value, '$[2]') OR typeof(job.version) <> 'integer')
 """
 
 _MOVE_ON = """
@@ -143,9 +147,11 @@ UPDATE xxl_job_info
 SET trigger_last_time = COALESCE(given.last_ms, trigger_last_time), trigger_next_time = given.next_ms,
     trigger_status = given.running
 FROM (SELECT json_extract(value, '$[0]') AS id, json_extract(value, '$[1]') AS read_ms,
-             json_extract(value, '$[2]') AS last_ms, json_extract(value, '$[3]') AS next_ms,
-             json_extract(value, '$[4]') AS running FROM json_each(?)) AS given
-WHERE xxl_job_info.id = given.id AND +trigger_status = 1 AND +trigger_next_time = given.read_ms
+             json_extract(value, '$[2]') AS read_version, json_extract(value, '$[3]') AS last_ms,
+             json_extract(value, '$[4]') AS next_ms, json_extract(value, '$[5]') AS running FROM json_each(?)) AS given
+WHERE xxl_job_info.id = given.id AND +trigger_status = 1
+  AND (+trigger_next_time = given.read_ms OR typeof(trigger_next_time) <> 'integer')
+  AND (version = given.read_version OR typeof(version) <> 'integer')
 """
 
 _RESCHEDULE_FIX_DELAY = """
@@ -155,17 +161,19 @@ WHERE id = ? AND schedule_type = 'FIX_DELAY' AND trigger_status = 1 AND trigger_
 """
 
 
-class SqliteStatements:
+class SqliteStatements(OnConflict, KnowsItsTables, SqliteEnds):
     """See `Statements`."""
 
     is_ddl_transactional = True
+    insert_into = staticmethod(insert)
 
     def insert_runs(self, connection: Connection, zone: InstallationZone, runs: Sequence[NewRun]) -> list[RunId]:
         cursor = cursor_of(connection)
         row = cursor.execute("SELECT seq FROM sqlite_sequence WHERE name = 'xxl_job_log'").fetchone()
         # The transaction holds the write lock, so the ids that follow the sequence are free.
         first = (row[0] if row else 0) + 1
-        cursor.execute(_INSERT_RUNS, (first, as_json([run_row(zone, run) for run in runs])))
+        columns, rows = run_rows(zone, runs)
+        cursor.execute(insert_of(columns), (first, as_json(rows)))
         return [RunId(run_id) for run_id in range(first, first + len(runs))]
 
     def own_due(
@@ -194,17 +202,8 @@ class SqliteStatements:
 
     def accept(self, connection: Connection, node_id: NodeId, writes: Iterable[Accepted]) -> None:
         for once in rounds(writes):
-            rows = [(write.run_id, write.message, write.accepted_ms, write.instance_id) for write in once]
+            rows = [accept_row(write) for write in once]
             cursor_of(connection).execute(_ACCEPTED, (as_json(rows), node_id))
-
-    def end_unsent(self, connection: Connection, node_id: NodeId, writes: Iterable[Unsent]) -> list[Ended]:
-        cursor = cursor_of(connection)
-        ended = []
-        for write in writes:
-            row = (write.message, write.code, write.outcome, write.ended_ms, write.run_id, node_id)
-            for (job_id,) in cursor.execute(_UNSENT, row).fetchall():
-                ended.append(Ended(write.run_id, JobId(job_id), write.outcome, write.ended_ms))
-        return ended
 
     def mark_unconfirmed(self, connection: Connection, node_id: NodeId, writes: Iterable[Unconfirmed]) -> None:
         cursor_of(connection).executemany(
@@ -212,17 +211,19 @@ class SqliteStatements:
             [(write.message, write.since_ms, write.check_ms, write.run_id, node_id) for write in writes],
         )
 
-    def settle(self, connection: Connection, zone: InstallationZone, writes: Iterable[Settlement]) -> list[Ended]:
+    def settle(
+        self, connection: Connection, zone: InstallationZone, writes: Iterable[Settlement], late: str
+    ) -> list[Ended]:
         cursor = cursor_of(connection)
         ended = []
         for once in rounds(writes):
             rows = as_json([settle_row(zone, write) for write in once])
             matched = found_by(cursor, _SETTLED, (rows,))
-            cursor.execute(_SETTLE, (rows,))
-            ended += [_ended(once[at], job_id) for at, job_id in matched]
+            cursor.execute(_SETTLE, (late, rows))
+            ended += [_ended(once[at], job_id, kill_ms) for at, job_id, kill_ms in matched]
         return ended
 
-    def move_on(self, connection: Connection, moves: Sequence[tuple[JobId, int, int | None, int, bool]]) -> set[JobId]:
+    def move_on(self, connection: Connection, moves: Sequence[Move]) -> set[JobId]:
         cursor = cursor_of(connection)
         rows = as_json(moves)
         matched = found_by(cursor, _STILL_DUE, (rows,))
@@ -261,12 +262,9 @@ class SqliteStatements:
     def among(self, column: ColumnElement[int], name: str) -> ColumnElement[bool]:
         return column.in_(text(f"SELECT value FROM json_each(:{name})"))  # noqa: S608 - the name is the program's
 
-    def upsert(
-        self, connection: Connection, table: Table, key: Mapping[str, object], values: Mapping[str, object]
-    ) -> None:
-        statement = insert(table).values({**key, **values})
-        connection.execute(statement.on_conflict_do_update(index_elements=list(key), set_=dict(values)))
+    def ten_minutes_of(self, column: ColumnElement[datetime]) -> ColumnElement[str]:
+        return func.substr(type_coerce(column, String), 1, 15)
 
 
-def _ended(write: Settlement, job_id: int) -> Ended:
-    return Ended(write.run_id, JobId(job_id), write.outcome, write.ended_ms)
+def _ended(write: Settlement, job_id: int, kill_ms: int | None) -> Ended:
+    return Ended(write.run_id, JobId(job_id), effective_outcome(write, kill_ms), write.ended_ms)

@@ -1,0 +1,143 @@
+"""How late and how long a job's runs were, by day: histograms that are made by the database and added up here."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime
+from typing import Any, Final
+
+from sqlalchemy import Connection, Row, case, delete, func, literal_column, not_, select
+
+from jobwheel.admin.domain.histogram import BOUNDS, Histogram
+from jobwheel.admin.domain.ids import GroupId, JobId
+from jobwheel.admin.domain.report import NO_JOB, RunStatistics
+from jobwheel.admin.store.dialects import statements
+from jobwheel.admin.store.reports import settle_slices
+from jobwheel.admin.store.run_counts import RUNNING, in_time
+from jobwheel.admin.store.tables import job_day, job_log
+
+_LATENESS: Final = "(sent_ms - COALESCE(due_ms, planned_ms))"
+# Of runs whose executor said how they ended: what was killed or lost took as long as it took to find that out.
+_DURATION: Final = (
+    "CASE WHEN trigger_code = 200 AND outcome IN ('succeeded', 'failed', 'timed_out') "
+    "THEN ended_ms - COALESCE(started_ms, sent_ms) END"
+)
+
+
+def _bucket(value: str, first: int = 0, last: int = len(BOUNDS)) -> str:
+    """SQL for the bucket of a value, which is found like in a sorted list."""
+    if first == last:
+        return str(first)
+    middle = (first + last) // 2
+    below, above = _bucket(value, first, middle), _bucket(value, middle + 1, last)
+    return f"CASE WHEN {value} < {BOUNDS[middle]} THEN {below} ELSE {above} END"
+
+
+def _bucket_column(value: str) -> Any:
+    return literal_column(f"CASE WHEN {value} IS NOT NULL THEN {_bucket(value)} END")
+
+
+_OUTCOME: Final = func.coalesce(
+    job_log.c.outcome, case((job_log.c.handle_code == 200, "succeeded"), else_="failed")
+).label("ended_as")
+_LATE_BUCKET: Final = _bucket_column(_LATENESS).label("late_bucket")
+_LONG_BUCKET: Final = _bucket_column(f"({_DURATION})").label("long_bucket")
+
+
+def runs_statistics(
+    connection: Connection, from_wall: datetime, until_wall: datetime, job_id: JobId | None = None
+) -> dict[JobId, RunStatistics]:
+    """Look at the runs triggered in a stretch of wall time that have ended: of all jobs that ran, or of one."""
+    query = (
+        select(
+            job_log.c.job_id,
+            func.max(job_log.c.job_group).label("job_group"),
+            _OUTCOME,
+            _LATE_BUCKET,
+            _LONG_BUCKET,
+            func.count().label("runs"),
+            func.max(literal_column(_LATENESS)).label("latest_ms"),
+            func.max(literal_column(_DURATION)).label("longest_ms"),
+        )
+        .where(in_time(from_wall, until_wall), not_(RUNNING))
+        .group_by(job_log.c.job_id, "ended_as", "late_bucket", "long_bucket")
+    )
+    if job_id is not None:
+        query = query.where(job_log.c.job_id == job_id)
+    query = statements(connection).by_index(query, job_log, "i_trigger_time")
+    found: dict[JobId, RunStatistics] = {}
+    for row in connection.execute(query):
+        statistics = found.setdefault(JobId(row.job_id), RunStatistics(GroupId(row.job_group)))
+        statistics.outcomes[row.ended_as] = statistics.outcomes.get(row.ended_as, 0) + row.runs
+        if row.late_bucket is not None:
+            statistics.lateness.add(row.late_bucket, row.runs, max(0, row.latest_ms))
+        if row.long_bucket is not None:
+            statistics.duration.add(row.long_bucket, row.runs, max(0, row.longest_ms))
+    return found
+
+
+def settle_with_statistics(
+    connection: Connection,
+    begins: Sequence[datetime],
+    statistics: Mapping[JobId, RunStatistics],
+    after: JobId = NO_JOB,
+    until: JobId | None = None,
+) -> bool:
+    """Settle slices of a day for the jobs after one, until another or to the end, and add their runs to it, once.
+
+    False, and nothing is done, if one is settled for others than the jobs until `after`.
+    """
+    # It holds a lock: of two nodes that add to one row the second one sees what the first one made of it.
+    if not settle_slices(connection, begins, after, until):
+        return False
+    day = begins[0].date()
+    stored = _stored(connection, day, sorted(statistics))
+    rows = []
+    for job_id, new in sorted(statistics.items()):
+        new.merge(stored.get(job_id, RunStatistics(new.group_id)))
+        rows.append(
+            {
+                "job_id": job_id,
+                "day": day.isoformat(),
+                "job_group": new.group_id,
+                "outcomes": json.dumps(new.outcomes),
+                "lateness": new.lateness.to_text(),
+                "durations": new.duration.to_text(),
+            }
+        )
+    statements(connection).upsert_all(connection, job_day, ["job_id", "day"], rows)
+    return True
+
+
+def load_statistics(connection: Connection, job_id: JobId, first: date, last: date) -> dict[date, RunStatistics]:
+    """What is stored of a job's days, from the first to the last one."""
+    days = job_day.c.day.between(first.isoformat(), last.isoformat())
+    rows = connection.execute(select(job_day).where(job_day.c.job_id == job_id, days))
+    return {date.fromisoformat(row.day): _statistics(row) for row in rows}
+
+
+def delete_statistics(connection: Connection, before: date, most: int) -> int:
+    """Remove some of the days before one; says how many rows."""
+    chosen = select(job_day.c.job_id, job_day.c.day).where(job_day.c.day < before.isoformat()).limit(most)
+    keys = connection.execute(chosen).all()
+    for job_id, day in sorted(keys):
+        connection.execute(delete(job_day).where(job_day.c.job_id == job_id, job_day.c.day == day))
+    return len(keys)
+
+
+def _stored(connection: Connection, day: date, job_ids: Iterable[JobId]) -> dict[JobId, RunStatistics]:
+    ids = list(job_ids)
+    found = {}
+    for first in range(0, len(ids), 500):
+        some = job_day.c.job_id.in_(ids[first : first + 500])
+        for row in connection.execute(select(job_day).where(some, job_day.c.day == day.isoformat())):
+            found[JobId(row.job_id)] = _statistics(row)
+    return found
+
+
+def _statistics(row: Row[tuple[object, ...]]) -> RunStatistics:
+    return RunStatistics(
+        GroupId(row.job_group),
+        json.loads(row.outcomes),
+        Histogram.from_text(row.lateness),
+        Histogram.from_text(row.durations),
+    )
