@@ -37,14 +37,29 @@ setup: $(DEV_STAMP) ## make the environment for development (.venv)
 run: $(RUN_STAMP) ## start an admin, an example executor and sample jobs; watch them run (Ctrl-C stops)
 	@$(BIN)/jobwheel demo --data-dir .jobwheel $(ARGS)
 
+# What hardly waits runs two at once; WORKERS=0 does without. What starts processes, or is about time, has the machine
+# for itself. Two share two cores, so each test has more time; and a time-out that comes while a failure is told would end
+# the run. Tracebacks are the interpreter's own there: Python 3.11.7 cannot always parse a source in a worker.
+WORKERS ?= 2
+TWO_AT_ONCE := -n $(WORKERS) --dist worksteal --timeout 30 -rfE --tb native
+ALONE := tests/acceptance $(addprefix tests/integration/,cli engine executor)
+
 test: $(DEV_STAMP) ## run all tests
+ifdef ARGS
 	$(BIN)/python -m pytest $(ARGS)
+else
+	@status=0; \
+	$(BIN)/python -m pytest $(TWO_AT_ONCE) $(addprefix --ignore=,$(ALONE) tests/interop) || status=$$?; \
+	$(BIN)/python -m pytest $(TWO_AT_ONCE) -rs tests/interop || status=$$?; \
+	$(BIN)/python -m pytest $(ALONE) || status=$$?; \
+	exit $$status
+endif
 
 # Rounds of each fault; those that last a minute have a quarter of them.
 ROUNDS ?= 20
 VERDICTS := build/verdicts.jsonl
 
-CHAOS_TESTS := tests/acceptance/test_chaos.py $(addprefix tests/acceptance/test_,kill.py executor_faults.py late_answers.py \
+CHAOS_TESTS := tests/acceptance/test_chaos.py $(addprefix tests/acceptance/test_,kill.py chain_kill.py retry_kill.py executor_faults.py late_answers.py \
 	admin_faults.py stop_races.py schedule_faults.py) tests/integration/engine/test_clock_steps.py
 
 chaos: $(DEV_STAMP) ## prove that faults lose and double nothing, many rounds of each (an hour), and write the table anew
