@@ -25,6 +25,7 @@ OWN_PATH = re.compile(r"(?<![\w.:/}-])/(?:home|Users|root|work)/[A-Za-z0-9._-]+"
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
 CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+ENTRY = re.compile(r"^- .*(?:\n  .*)*", re.MULTILINE)
 RELEASE = re.compile(r"^## \[([^\]]+)\]", re.MULTILINE)
 
 
@@ -104,6 +105,17 @@ def versions_agree() -> Iterator[str]:
         yield f"CHANGELOG.md: there is no section for {version}, the package's version"
 
 
+def changelog_says_a_thing_once() -> Iterator[str]:
+    """A merge that keeps the lines of both sides doubles those that one of them has moved."""
+    seen: dict[str, int] = {}
+    text = _text("CHANGELOG.md")
+    for entry in ENTRY.finditer(text):
+        number, words = text.count("\n", 0, entry.start()) + 1, " ".join(entry[0].split())
+        first = seen.setdefault(words, number)
+        if first != number:
+            yield f"CHANGELOG.md:{number}: this stands in line {first} already: {words[:80]}"
+
+
 def reference_pages_are_up_to_date() -> Iterator[str]:
     """What `make docs` would write is what is there."""
     command = (sys.executable, str(ROOT / "scripts" / "generate_docs.py"), "--check")
@@ -120,6 +132,7 @@ CHECKS: tuple[Callable[[], Iterator[str]], ...] = (
     source_files_are_short,
     links_lead_somewhere,
     versions_agree,
+    changelog_says_a_thing_once,
     reference_pages_are_up_to_date,
 )
 

@@ -38,10 +38,12 @@ ADMIN_MEANINGS: Mapping[str, str] = {
     "admin_password": "The password of the user `admin`, at the first start alone. Not set: a random one, shown once.",
     "metrics_token": "What a program may carry to read `/metrics`. Not set: people who are signed in alone.",
     "timezone": "The zone of jobs that name none, at the first start alone. Not set: the host's.",
-    "language": "What the messages of runs that this admin dispatches are written in.",
+    "language": "What alarms, and the messages of runs that this admin dispatches, are written in.",
     "log_level": "How much is logged, to standard error.",
     "log_format": "One line of text or one JSON object for each event.",
     "auto_create_groups": "Make a group for an app name that registers and has none.",
+    "public_url": "Where people reach the admin, for links in alarms. Not set: alarms have no link.",
+    "alarms_to_private_addresses": "Let alarms be posted to private, loopback and link-local addresses.",
     "tls_certificate": "Serve https with this certificate (PEM); needs `tls_key`.",
     "tls_key": "The key of `tls_certificate` (PEM).",
     "ca_file": "Whom https executors must be vouched for by (PEM). Not set: the system's authorities.",
@@ -55,6 +57,9 @@ ADMIN_MEANINGS: Mapping[str, str] = {
     "address_limit": "How many runs are being sent to one executor at once.",
     "send_timeout_s": "How long an executor may take to accept a run.",
     "wheel_capacity": "How many runs wait in memory; more of them wait in the database.",
+    "run_retention_days": "Runs are removed after so many days if they are done; 0 = never. A job may say otherwise.",
+    "event_retention_days": "Events are removed after so many days; 0 = kept for ever.",
+    "session_retention_days": "Sessions are removed so many days after their end; 0 = kept for ever.",
 }
 EXECUTOR_MEANINGS: Mapping[str, str] = {
     "app_name": "The group's name. Empty: nothing is registered.",
@@ -93,6 +98,11 @@ WHO: Mapping[Who, str] = {
     Who.OPEN: "anybody",
     Who.ANYBODY: "anybody",
     Who.SIGNED_IN: "signed in",
+    Who.CALLER: "signed in, or an API token",
+    Who.READ: "read",
+    Who.WRITE: "write",
+    Who.SCRIPTS: "scripts",
+    Who.ALL_GROUPS: "write, all groups",
     Who.ADMIN: "role admin",
     Who.METRICS: "role admin, or the metrics token",
 }
@@ -109,8 +119,12 @@ arguments or in the file, is a `SettingError`; an unknown name in the environmen
 REST_TEXT = """\
 JSON in snake_case; ids are numbers; instants are RFC 3339 in UTC with milliseconds. Lists are
 `{"items": […], "next": cursor}`: pass `next` as `after` to read on. Errors are
-`{"error": {"code", "message", "field"}}`; the codes stand in [errors.md](errors.md). A session is a cookie; the whole
-description is at `/api/v1/openapi.json` for people who are signed in.
+`{"error": {"code", "message", "field"}}`; the codes stand in [errors.md](errors.md). A session is a cookie, an API
+token stands in the header `Authorization: Bearer …`; the whole description is at `/api/v1/openapi.json` for both.
+
+The role admin may do everything. An API token may read, write, or write scripts as well, in all groups or in one: what
+is in another group is answered as if it did not exist, and lists leave it out
+([how to](../how-to/call-the-api.md)).
 """
 ERRORS_TEXT = """\
 An error has a stable code and a message for people. The status is the one that REST replies with; errors without one
@@ -157,6 +171,7 @@ def settings_page() -> str:
         "| variable | meaning |",
         "|---|---|",
         "| `JOBWHEEL_URL` | the admin that commands speak to |",
+        "| `JOBWHEEL_TOKEN` | an API token that commands carry instead of a session |",
         "| `JOBWHEEL_CA_FILE` | whom an https admin must be vouched for by (PEM) |",
     ]
     return NOTE + "\n".join(lines) + "\n"
