@@ -4,6 +4,8 @@ An executor process with a handler that does nothing, async and sync; this proce
 batches of 50 and keeps 2,000 on their way. A run counts when its result has been reported. Meanwhile a beat is asked
 for each 20 ms on a connection of its own. Resident memory is that of the executor before its first run. Lost: accepted
 and not reported when all is over; doubled: reported twice.
+
+On ext4 it is slow for minutes after many files were deleted, as by the run before: see `docs/explanation/speed.md`.
 """
 
 import asyncio

@@ -48,7 +48,7 @@ def measure(idle: Idle) -> Figures:
     with throw_away_place(idle.database) as place:
         fill_groups(place)
         if idle.runs:
-            fill_ended(place.write, idle.runs)
+            place.with_database(lambda database: fill_ended(database, idle.runs))
         with running_admin(place, look_ahead_s=_LOOK_AHEAD_S) as admin:
             return _measure_in(place, idle, admin)
 

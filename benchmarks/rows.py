@@ -21,10 +21,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-from sqlalchemy import text
-from sqlalchemy.ext.asyncio import create_async_engine
-
-from benchmarks.rows_fill import fill
+from benchmarks.rows_fill import fill, settle_down
 from benchmarks.rows_queries import Query, queries
 from benchmarks.rows_size import Sizes, sizes
 from jobwheel.admin.store import Connection
@@ -81,10 +78,10 @@ class _RollBack(Exception):  # noqa: N818 - ends a transaction, no error
     pass
 
 
-def measure(kind: str, rows: int, repetitions: int = _MOST_REPETITIONS) -> Measured:
-    """Fill a database and ask it everything; it is gone when this returns."""
+def measure(kind: str, rows: int, repetitions: int = _MOST_REPETITIONS, only: str = "") -> Measured:
+    """Fill a database and ask it everything whose name has `only` in it; it is gone when this returns."""
     with throw_away(kind) as (url, folder):
-        return asyncio.run(_measure(url, folder, rows, repetitions))
+        return asyncio.run(_measure(url, folder, rows, repetitions, only))
 
 
 @contextmanager
@@ -114,28 +111,20 @@ def figures(kind: str, rows: int, repetitions: int = _MOST_REPETITIONS) -> Mappi
     }
 
 
-async def _measure(url: str, folder: Path, rows: int, repetitions: int) -> Measured:
+async def _measure(url: str, folder: Path, rows: int, repetitions: int, only: str) -> Measured:
     database = open_database(url, SystemClock())
     await database.start()
     try:
         began_s = time.perf_counter()
         await fill(database, rows)
-        if database.kind == "postgresql":
-            await _vacuum(url)
+        await settle_down(database, url)
         fill_s = time.perf_counter() - began_s
         os.sync()
-        figures = [await ask(database, folder, query, repetitions) for query in queries(rows)]
+        asked = [query for query in queries(rows) if only in query.name]
+        figures = [await ask(database, folder, query, repetitions) for query in asked]
         return Measured(database.kind, round(fill_s, 1), await sizes(database, folder), figures)
     finally:
         await database.stop()
-
-
-async def _vacuum(url: str) -> None:
-    """What the server does by itself, sooner or later; until then it looks at each row that an index names."""
-    engine = create_async_engine(url.replace("postgresql:", "postgresql+asyncpg:", 1), isolation_level="AUTOCOMMIT")
-    async with engine.connect() as connection:
-        await connection.execute(text("VACUUM ANALYZE xxl_job_log"))
-    await engine.dispose()
 
 
 async def ask(database: Database, folder: Path, query: Query, repetitions: int) -> Figure:
@@ -201,9 +190,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--database", choices=["sqlite", *SERVER_KINDS], default="sqlite")
     parser.add_argument("--rows", type=int, default=5_000_000)
+    parser.add_argument("--only", default="", help="the queries whose names have this in them")
     parser.add_argument("--json", action="store_true", help="one JSON line for each query")
     options = parser.parse_args()
-    measured = measure(options.database, options.rows)
+    measured = measure(options.database, options.rows, only=options.only)
     if options.json:
         for figure in measured.figures:
             print(json.dumps({"database": measured.database, **asdict(figure)}))

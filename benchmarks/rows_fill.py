@@ -5,10 +5,12 @@ started through the API; one stopped running after the first day and is alone in
 newest runs are open. Every row follows from its number, so that all databases hold the same.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, Final
 
-from sqlalchemy import Index, insert, text
+from sqlalchemy import insert, inspect, text
+from sqlalchemy.ext.asyncio import create_async_engine
 
 from jobwheel.admin.domain.ids import GroupId, JobId, NodeId
 from jobwheel.admin.store import Connection, schema
@@ -92,28 +94,69 @@ _WALL_TIME: Final = {
     "postgresql": "to_timestamp(planned_ms / 1000) AT TIME ZONE 'Asia/Shanghai'",
     "mysql": "TIMESTAMPADD(SECOND, planned_ms / 1000, '1970-01-01 08:00:00')",
 }
+_DEFINITIONS: Final = {
+    "sqlite": "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND tbl_name = ? AND sql IS NOT NULL",
+    "postgresql": "SELECT indexname, indexdef FROM pg_indexes WHERE tablename = $1 AND indexdef NOT LIKE '% UNIQUE %'",
+}
 _ADDRESS_PARTS: Final = ("'http://10.0.'", "(1 + job_id % 18)", "'.'", "(1 + h % 5)", "'\\:9999/'")
 
 
 async def fill(database: Database, rows: int) -> None:
-    """Make the schema and its rows; the log's indexes come last, which is quicker than keeping them up."""
+    """Make the schema and its rows."""
     await database.write(schema.prepare, "the benchmark's database")
     await database.write(_fill_small_tables)
-    indexes = sorted(job_log.indexes, key=lambda index: str(index.name))
-    await database.write(_each, indexes, Index.drop)
-    for first, last in slices(rows):
-        await database.write(insert_rows, rows, first, last)
-    for index in indexes:
-        await database.write(index.create)
-    await database.write(analyze_all)
+    await fill_log(database, rows, rows)
 
 
-def fill_ended(write: Callable[..., object], rows: int) -> None:
+async def fill_ended(database: Database, rows: int) -> None:
     """The log alone, in a schema that is there, without the newest thousandth: those runs are open."""
-    ended = rows - rows // 1000 - 1
-    for first, last in slices(rows):
-        write(insert_rows, rows, first, min(last, ended))
-    write(analyze_all)
+    await fill_log(database, rows, rows - rows // 1000 - 1)
+
+
+async def fill_log(database: Database, rows: int, most: int) -> None:
+    """Write the oldest `most` runs of a log that would have `rows` in all.
+
+    The log's indexes come last, which is quicker than keeping them up.
+    """
+    make_indexes = await database.write(take_indexes)
+    for first, last in slices(most):
+        await database.write(insert_rows, rows, first, last)
+    # Among millions one may take longer than a server may take for a transaction.
+    for make in make_indexes:
+        await database.write_patiently(make)
+
+
+def take_indexes(connection: Connection) -> Sequence[Callable[[Connection], object]]:
+    """Remove the log's indexes; what is returned makes them anew, as they were there."""
+    if connection.dialect.name == "mysql":
+        # All in one reading of the table: one by one takes four times as long.
+        names = [(str(each["name"]), each["column_names"]) for each in inspect(connection).get_indexes(job_log.name)]
+        added = ", ".join(f"ADD INDEX {name} ({', '.join(map(str, columns))})" for name, columns in names)
+        removed = ", ".join(f"DROP INDEX {name}" for name, _ in names)
+        connection.exec_driver_sql(f"ALTER TABLE {job_log.name} {removed}")
+        return [partial(_run, f"ALTER TABLE {job_log.name} {added}")]
+    # What `tables.py` says alone is not the whole of it: without the words of the steps PostgreSQL's hold every row.
+    definitions = connection.exec_driver_sql(_DEFINITIONS[connection.dialect.name], (job_log.name,)).all()
+    for name, _ in definitions:
+        connection.exec_driver_sql(f"DROP INDEX {name}")
+    return [partial(_run, definition) for _, definition in sorted(definitions)]
+
+
+def _run(statement: str, connection: Connection) -> None:
+    connection.exec_driver_sql(statement)
+
+
+async def settle_down(database: Database, url: str) -> None:
+    """What servers do by themselves, sooner or later: until then PostgreSQL looks at each row that an index names."""
+    if not url.startswith("postgresql:"):
+        await database.write_patiently(analyze)
+        return
+    engine = create_async_engine(url.replace("postgresql:", "postgresql+asyncpg:", 1), isolation_level="AUTOCOMMIT")
+    async with engine.connect() as connection:
+        await connection.execute(text("VACUUM ANALYZE xxl_job_log"))
+        # And what it would write in the middle of the measurement.
+        await connection.execute(text("CHECKPOINT"))
+    await engine.dispose()
 
 
 def slices(rows: int) -> Iterator[tuple[int, int]]:
@@ -140,16 +183,6 @@ def insert_rows(connection: Connection, rows: int, first: int, last: int) -> Non
     )
     names = ", ".join(_COLUMNS)
     connection.execute(text(f"INSERT INTO xxl_job_log ({names}) SELECT {values} FROM ({source}) AS made ORDER BY n"))
-
-
-def analyze_all(connection: Connection) -> None:
-    """Let a server look at what it holds; SQLite has no statistics, as in an installation."""
-    analyze(connection)
-
-
-def _each(connection: Connection, indexes: list[Index], do: Callable[[Index, Connection], None]) -> None:
-    for index in indexes:
-        do(index, connection)
 
 
 def _fill_small_tables(connection: Connection) -> None:
