@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import httpx
 from sqlalchemy import text
 
 from benchmarks.metrics import read_value
-from benchmarks.processes import free_port, stop, wait_for_port
+from benchmarks.processes import free_port, stop, wait_for_port, wait_until
 from jobwheel.admin.store import Connection, schema
 from jobwheel.admin.store.database import Database, open_database
 from jobwheel.kernel.clock import SystemClock
@@ -39,7 +40,7 @@ class Place:
 
     def write(self, work: Callable[..., Any], *args: object) -> Any:
         """Run a function of the store in a transaction."""
-        return self._with_database(lambda database: database.write(work, *args))
+        return self.with_database(lambda database: database.write(work, *args))
 
     def execute(self, statement: str, **values: object) -> None:
         self.write(lambda connection: connection.execute(text(statement), values))
@@ -48,14 +49,16 @@ class Place:
         def read(connection: Connection) -> list[Any]:
             return list(connection.execute(text(query), values).all())
 
-        return list(self._with_database(lambda database: database.read(read)))
+        return list(self.with_database(lambda database: database.read(read)))
 
     def count(self, of_what: str, **values: object) -> int:
         """How many rows there are: `of_what` goes on after FROM."""
         ((count,),) = self.rows(f"SELECT COUNT(*) FROM {of_what}", **values)
         return int(count)
 
-    def _with_database(self, do: Callable[[Database], Any]) -> Any:
+    def with_database(self, do: Callable[[Database], Any]) -> Any:
+        """Run a coroutine function with the database, opened for it."""
+
         async def run() -> Any:
             database = open_database(self.database_url, SystemClock(), exclusive=False)
             await database.start()
@@ -136,7 +139,10 @@ def running_admin(place: Place, **settings: object) -> Iterator[Admin]:
     process = subprocess.Popen([sys.executable, "-m", "benchmarks.admin_process"], env=environment)
     try:
         wait_for_port(port)
-        yield Admin(process.pid, f"http://127.0.0.1:{port}", place.metrics_token)
+        admin = Admin(process.pid, f"http://127.0.0.1:{port}", place.metrics_token)
+        # It listens before it is ready: whoever asks meanwhile waits for the answer.
+        httpx.get(f"{admin.url}/health", timeout=60).raise_for_status()
+        yield admin
     finally:
         stop(process)
 
@@ -158,7 +164,9 @@ def running_executor(
         arguments.append("batched")
     process = subprocess.Popen([sys.executable, "-m", _EXECUTORS[kind], *arguments])
     try:
-        wait_for_port(port)
+        # A run that is due before the admin knows of the executor has nowhere to go.
+        mine = "xxl_job_registry WHERE registry_value LIKE :address"
+        wait_until(lambda: place.count(mine, address=f"%:{port}/") > 0, f"{app_name} is registered")
         yield Executor(process, record)
     finally:
         stop(process)

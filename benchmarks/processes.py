@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -57,14 +58,22 @@ def free_port() -> int:
 
 
 def wait_for_port(port: int) -> None:
-    """Return once somebody listens; a TimeoutError after half a minute."""
-    deadline_s = time.perf_counter() + 30
-    while time.perf_counter() < deadline_s:
+    """Return once somebody listens; a TimeoutError after a minute."""
+
+    def listens() -> bool:
         with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
+            return probe.connect_ex(("127.0.0.1", port)) == 0
+
+    wait_until(listens, f"somebody listens on port {port}")
+
+
+def wait_until(holds: Callable[[], bool], what: str) -> None:
+    """Return once it holds; a TimeoutError that says what, after a minute."""
+    deadline_s = time.perf_counter() + 60
+    while not holds():
+        if time.perf_counter() > deadline_s:
+            raise TimeoutError(f"waited in vain for a minute: {what}")
         time.sleep(0.05)
-    raise TimeoutError(f"nothing listens on port {port}")
 
 
 def resident_mib(pid: int) -> float:
