@@ -2,13 +2,17 @@
 
 import asyncio
 import contextvars
-import selectors
+import sys
 from collections.abc import Callable, Coroutine
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
+from jobwheel.executor.eager_loop import EagerLoop
 from jobwheel.kernel.logging import get_logger
 
 log = get_logger(__name__)
+
+# What a handler dropped is closed by a task, which is made in one turn and begins in the next.
+_LAST_TURNS: Final = 2
 
 
 class Kept(Protocol):
@@ -31,8 +35,8 @@ class HandlerLoop:
 
     def __init__(self, owner: str) -> None:
         self._owner = owner
+        self._loop: EagerLoop | None = None
         self._runner: asyncio.Runner | None = None
-        self._selector: _PatientSelector | None = None
         self._main: asyncio.Task[Any] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._kept: dict[object, Any] = {}
@@ -44,27 +48,44 @@ class HandlerLoop:
         kept: KeptType = self._kept[owner]
         return kept
 
-    def run(self, main: Coroutine[Any, Any, Any], context: contextvars.Context) -> Any:
-        """Run `main` to its end inside `context` and return what it returns."""
-        if self._runner is None:
-            self._selector = selector = _PatientSelector()
-            self._runner = asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selector))
-            self._runner.get_loop().set_task_factory(self._make_task)
+    def run(
+        self,
+        main: Coroutine[Any, Any, Any],
+        context: contextvars.Context,
+        begun: Callable[[asyncio.Task[Any]], object] | None = None,
+    ) -> Any:
+        """Run `main` to its end inside `context` and return what it returns; `begun` is told its task before."""
+        loop = self._loop or self._make_loop()
         try:
-            return self._run_task(self._runner.get_loop(), main, context)
+            return self._run_task(loop, main, context, begun)
         finally:
-            if self._tasks:
-                self._cancel_left(self._runner)
+            if loop.has_more or self._tasks:
+                self._tidy_up(loop)
+
+    def _make_loop(self) -> EagerLoop:
+        loop = self._loop = EagerLoop()
+        self._runner = asyncio.Runner(loop_factory=lambda: loop)
+        # A loop watches over asynchronous generators only while it turns; a first step may begin some, too.
+        sys.set_asyncgen_hooks(*self._runner.run(_asyncgen_hooks()))
+        loop.set_task_factory(self._make_task)
+        return loop
 
     def _run_task(
-        self, loop: asyncio.AbstractEventLoop, main: Coroutine[Any, Any, Any], context: contextvars.Context
+        self,
+        loop: EagerLoop,
+        main: Coroutine[Any, Any, Any],
+        context: contextvars.Context,
+        begun: Callable[[asyncio.Task[Any]], object] | None,
     ) -> Any:
-        # Not by the runner, whose two turns of the loop and many callbacks cost more than a short handler.
-        task = self._main = asyncio.Task(self._follow(main, loop), loop=loop, context=context)
-        if self._selector is not None:
-            self._selector.skips_next = True
+        # Not by the runner, whose turns of the loop and many callbacks cost more than a short handler.
+        task = self._main = loop.begin(main, context)
         try:
-            loop.run_forever()
+            if begun is not None:
+                begun(task)
+            loop.first_step()
+            if not task.done() and not loop.was_stopped:
+                task.add_done_callback(self._stop)
+                loop.run_forever()
         finally:
             self._main = None
             if not task.done():
@@ -77,14 +98,10 @@ class HandlerLoop:
             raise RuntimeError("the handler stopped its event loop before it was done")
         return task.result()
 
-    async def _follow(self, main: Coroutine[Any, Any, Any], loop: asyncio.AbstractEventLoop) -> Any:
-        """Await `main`, and let the loop end with this very turn."""
-        try:
-            return await main
-        finally:
-            # One that its run has left already ends in somebody else's turn.
-            if self._main is not None and self._main is asyncio.current_task():
-                loop.stop()
+    def _stop(self, task: asyncio.Task[Any]) -> None:
+        # One that its run has left already ends in somebody else's turn.
+        if self._main is task:
+            task.get_loop().stop()
 
     def _make_task(
         self,
@@ -97,13 +114,16 @@ class HandlerLoop:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    def _cancel_left(self, runner: asyncio.Runner) -> None:
+    def _tidy_up(self, loop: EagerLoop) -> None:
+        for _ in range(_LAST_TURNS):
+            if loop.has_more:
+                loop.turn()
         # A task that is done is among them still if its callback has not had its turn.
         left = [task for task in self._tasks if not task.done()]
         self._tasks.clear()
         if left:
             log.warning("job.tasks_left_behind", worker=self._owner, tasks=len(left))
-            runner.run(_cancel(left))
+            loop.run_until_complete(_cancel(left))
 
     def close(self) -> None:
         """Close what is kept, and then the loop, if there ever was one."""
@@ -111,22 +131,13 @@ class HandlerLoop:
             self._kept.popitem()[1].close()
         if self._runner is not None:
             self._runner.close()
-            self._runner = None
+            sys.set_asyncgen_hooks(None, None)
+            self._runner = self._loop = None
 
 
-class _PatientSelector(selectors.DefaultSelector):
-    """Does not ask the system before the first step of a run: whatever it had to tell can wait for the second.
-
-    Short handlers end in the first, and other threads would take their turn meanwhile.
-    """
-
-    skips_next = False
-
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        if self.skips_next:
-            self.skips_next = False
-            return []
-        return super().select(timeout)
+async def _asyncgen_hooks() -> tuple[Any, Any]:
+    hooks = sys.get_asyncgen_hooks()
+    return hooks.firstiter, hooks.finalizer
 
 
 async def _cancel(tasks: list[asyncio.Task[Any]]) -> None:

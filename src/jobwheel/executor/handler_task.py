@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any, Final
 
 _SOON_S: Final = 1.0
@@ -19,23 +19,17 @@ class HandlerTask:
         self._loop_reacts = False
         self._cancelled = False
 
-    async def follow(self, value: Awaitable[Any]) -> Any:
-        """Await the handler in the current task, which is the one that is cancelled meanwhile."""
+    def begin(self, task: asyncio.Task[Any]) -> None:
+        """From now on this is the task, which has not taken a step yet. In its loop's thread."""
         with self._lock:
-            self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
-            to_cancel = self._to_cancel
-        if to_cancel:
-            self._cancel_later()
-        try:
-            return await value
-        finally:
-            with self._lock:
-                self._task = None
+            self._loop, self._task = task.get_loop(), task
+            if self._to_cancel:
+                self._loop.call_soon(self._cancel_later)
 
     def leave(self) -> None:
         """The loop has ended what it ran, tasks that the handler left behind included."""
         with self._lock:
-            self._loop = None
+            self._loop = self._task = None
 
     def cancel_soon(self) -> None:
         """Cancel the task in a second: until then its handler may end by itself. From any thread."""
@@ -50,7 +44,7 @@ class HandlerTask:
     def cancel(self) -> bool:
         """Cancel the task at once. False: it does not help, since it was done before or the loop is blocked."""
         with self._lock:
-            if self._task is None or self._cancelled or not self._loop_reacts:
+            if self._task is None or self._task.done() or self._cancelled or not self._loop_reacts:
                 return False
             self._call(self._cancel_now)
             return True

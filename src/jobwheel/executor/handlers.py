@@ -94,7 +94,8 @@ class HandlerCall:
         if not inspect.isawaitable(value):
             return value
         try:
-            return self.loop.run(self._task.follow(value), contextvars.copy_context())
+            main = value if inspect.iscoroutine(value) else _awaited(value)
+            return self.loop.run(main, contextvars.copy_context(), self._task.begin)
         finally:
             self._task.leave()
 
