@@ -78,25 +78,27 @@ class HandlerLoop:
         begun: Callable[[asyncio.Task[Any]], object] | None,
     ) -> Any:
         # Not by the runner, whose turns of the loop and many callbacks cost more than a short handler.
-        task = self._main = loop.begin(main, context)
+        task: asyncio.Task[Any] | None = None
         try:
+            task = self._main = loop.begin(main, context)
             if begun is not None:
                 begun(task)
             loop.first_step()
             if not task.done() and not loop.was_stopped:
                 task.add_done_callback(self._stop)
                 loop.run_forever()
+            if not task.done():
+                raise RuntimeError("the handler stopped its event loop before it was done")
+            return task.result()
         finally:
             self._main = None
-            if not task.done():
-                # The loop was left by force, or by a handler that stopped it.
-                self._tasks.add(task)
+            if task is None or not task.done():
+                # The loop was left by force, or by a handler that stopped it: nothing of it goes on.
+                loop.give_up_first_step()
+                self._cancel(loop, asyncio.all_tasks(loop))
             elif not task.cancelled():
                 # Looked at, also if the loop has let through what it ended with.
                 task.exception()
-        if not task.done():
-            raise RuntimeError("the handler stopped its event loop before it was done")
-        return task.result()
 
     def _stop(self, task: asyncio.Task[Any]) -> None:
         # One that its run has left already ends in somebody else's turn.
@@ -119,11 +121,17 @@ class HandlerLoop:
             if loop.has_more:
                 loop.turn()
         # A task that is done is among them still if its callback has not had its turn.
-        left = [task for task in self._tasks if not task.done()]
+        left = {task for task in self._tasks if not task.done()}
         self._tasks.clear()
+        self._cancel(loop, left)
+
+    def _cancel(self, loop: EagerLoop, left: set[asyncio.Task[Any]]) -> None:
         if left:
             log.warning("job.tasks_left_behind", worker=self._owner, tasks=len(left))
-            loop.run_until_complete(_cancel(left))
+            # Before the loop turns: no step is taken without knowing of it.
+            for task in left:
+                task.cancel()
+            loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
 
     def close(self) -> None:
         """Close what is kept, and then the loop, if there ever was one."""
@@ -138,9 +146,3 @@ class HandlerLoop:
 async def _asyncgen_hooks() -> tuple[Any, Any]:
     hooks = sys.get_asyncgen_hooks()
     return hooks.firstiter, hooks.finalizer
-
-
-async def _cancel(tasks: list[asyncio.Task[Any]]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)

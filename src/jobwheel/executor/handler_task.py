@@ -46,6 +46,8 @@ class HandlerTask:
         with self._lock:
             if self._task is None or self._task.done() or self._cancelled or not self._loop_reacts:
                 return False
+            # Whoever asks again has waited for nothing: the loop may be blocked since.
+            self._loop_reacts = False
             self._call(self._cancel_now)
             return True
 

@@ -221,6 +221,34 @@ def test_an_async_handler_that_no_cancellation_reaches_is_ended_by_force(make_be
     assert killed.is_set() is (kind == "swallows")
 
 
+def test_an_async_handler_that_blocks_its_loop_once_it_was_asked_to_end_is_ended_by_force(
+    make_bench: MakeBench,
+) -> None:
+    """Its loop had reacted, so the first force is a cancellation, which never comes; the second must be another."""
+    bench, inside, killed = make_bench(0.5), threading.Event(), threading.Event()
+
+    async def blocks(ctx: JobContext) -> None:
+        reacted = asyncio.Event()
+        inside.set()
+        await asyncio.to_thread(ctx.wait_cancelled)
+        # It comes after what was asked of the loop meanwhile.
+        asyncio.get_running_loop().call_later(0.05, reacted.set)
+        await reacted.wait()
+        try:
+            while True:
+                pass
+        except RunKilled:
+            killed.set()
+            raise
+
+    run = bench.start(blocks)
+    assert inside.wait(5)
+    bench.runner.end(run, ENDING)
+    bench.threads[0].join(5)
+    assert killed.is_set()
+    assert bench.result().message == "ended by the test"
+
+
 def test_an_async_handler_that_waits_on_after_its_cancellation_is_ended_by_force(make_bench: MakeBench) -> None:
     """Its loop waits in the system, where nothing is raised until it is woken."""
     bench, inside = make_bench(2), threading.Event()
