@@ -1,4 +1,6 @@
-"""All measurements as one table, beside the stored figures: `python -m benchmarks [--brief] [--json] [--store]`.
+"""All measurements as one table, beside the stored figures.
+
+`python -m benchmarks [--brief] [--only TEXT] [--json] [--store]`
 
 `--brief` is one short iteration of each, several at the same time, to see that they still work; its figures say
 nothing. `--store` keeps the figures of this machine in `benchmarks/results/`.
@@ -83,15 +85,23 @@ def _table(figures: Mapping[str, Figures], stored: Mapping[str, Figures]) -> str
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--brief", action="store_true", help="one short iteration: does it still work?")
+    parser.add_argument(
+        "--only", default="", metavar="TEXT", help="those whose names contain it; the others stay as stored"
+    )
     parser.add_argument("--json", action="store_true", help="one JSON object")
     parser.add_argument("--store", action="store_true", help="keep the figures as those to compare with")
     options = parser.parse_args()
-    figures = measure_all(_measurements(brief=options.brief), _AT_ONCE_IF_BRIEF if options.brief else 1)
+    every = _measurements(brief=options.brief)
+    chosen = {name: measure for name, measure in every.items() if options.only in name}
+    if not chosen:
+        parser.error(f"no measurement is called so; there are: {', '.join(every)}")
+    figures = measure_all(chosen, _AT_ONCE_IF_BRIEF if options.brief else 1)
     stored = json.loads(_STORED.read_text("utf-8")) if _STORED.exists() else {}
     print(json.dumps(figures) if options.json else _table(figures, stored))
     if options.store:
         _STORED.parent.mkdir(exist_ok=True)
-        _STORED.write_text(json.dumps(figures, indent=2) + "\n", "utf-8")
+        kept = {name: {**stored, **figures}[name] for name in every if name in figures or name in stored}
+        _STORED.write_text(json.dumps(kept, indent=2) + "\n", "utf-8")
     wrong = [
         f"{name} ({values['lost']:g} lost, {values['doubled']:g} doubled)"
         for name, values in figures.items()

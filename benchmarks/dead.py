@@ -18,7 +18,7 @@ from typing import Final
 
 import httpx
 
-from benchmarks.load import WARM_UP_S, Window, doubled, fill, lateness, lost, now_ms, start_jobs, stop_jobs
+from benchmarks.load import WARM_UP_S, Window, doubled, fill, lateness, lost, missed, now_ms, start_jobs, stop_jobs
 from benchmarks.place import Admin, Executor, Place, running_admin, running_executor, throw_away_place
 from benchmarks.report import Figures, run_alone
 from jobwheel.wire.messages import TOKEN_HEADER
@@ -67,6 +67,7 @@ def _measure_in(place: Place, load: Load, admin: Admin, alive: list[Executor], d
         "lateness_p50_ms": late.p50_ms,
         "lateness_p99_ms": late.p99_ms,
         "tried_at_the_dead": tried,
+        "missed": missed(place),
         "lost": lost(place, executions) + failed,
         "doubled": doubled(executions),
     }

@@ -14,7 +14,19 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
-from benchmarks.load import WARM_UP_S, Window, doubled, fill, lateness, lost, now_ms, results, start_jobs, stop_jobs
+from benchmarks.load import (
+    WARM_UP_S,
+    Window,
+    doubled,
+    fill,
+    lateness,
+    lost,
+    missed,
+    now_ms,
+    results,
+    start_jobs,
+    stop_jobs,
+)
 from benchmarks.place import (
     DATABASES,
     EXECUTORS,
@@ -53,6 +65,7 @@ class Figures:
     lateness_p99_ms: float
     written_p99_within_ms: float
     rss_mib: float
+    missed: int
     lost: int
     doubled: int
 
@@ -103,6 +116,7 @@ def _measure_in(place: Place, load: Load, admin: Admin, executor: Executor) -> F
         lateness_p99_ms=late.p99_ms,
         written_p99_within_ms=percentile_ms(before.written, after.written, 0.99),
         rss_mib=round(after.rss_mib, 1),
+        missed=missed(place),
         lost=lost(place, executions),
         doubled=doubled(executions),
     )

@@ -1,9 +1,12 @@
 """The usual load: jobs of one second whose instants are spread over the second, and what became of their runs."""
 
+import itertools
+import json
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from sqlalchemy import insert
@@ -14,6 +17,7 @@ from jobwheel.admin.store.tables import job_group, job_info
 
 WARM_UP_S: Final = 5.0
 _FIRST_IN_MS: Final = 1000
+_EACH_MS: Final = 1000
 _SETTLE_S: Final = 300.0
 _AT_ONCE: Final = 10_000
 
@@ -109,15 +113,37 @@ def lateness(executions: Iterable[Execution], window: Window) -> Lateness:
 
 
 def lost(place: Place, executions: Iterable[Execution]) -> int:
-    """Planned instants without a row, and rows without an execution that do not say that they failed."""
+    """Planned instants without a row that are no misfires, and rows not executed that do not say they failed."""
     executed = {execution.run_id for execution in executions}
     rows = place.rows("SELECT id, job_id, planned_ms, outcome FROM xxl_job_log")
     unexecuted = sum(1 for run_id, _, _, outcome in rows if run_id not in executed and outcome != "failed")
-    instants: dict[int, list[int]] = {}
+    instants: dict[int, set[int]] = {}
     for _, job_id, planned_ms, _ in rows:
-        instants.setdefault(job_id, []).append(planned_ms)
-    gaps = sum((max(times) - min(times)) // 1000 + 1 - len(set(times)) for times in instants.values())
-    return unexecuted + gaps
+        instants.setdefault(job_id, set()).add(planned_ms)
+    misfires = _misfires(place)
+    return unexecuted + sum(_gaps(times, misfires.get(job_id, [])) for job_id, times in instants.items())
+
+
+def missed(place: Place) -> int:
+    """How many instants were misfires, which the jobs leave out: the admin was behind by more than a claim makes up."""
+    return sum(len(window) for windows in _misfires(place).values() for window in windows)
+
+
+def _misfires(place: Place) -> dict[int, list[range]]:
+    """The instants of each job that were misfires, as its events tell."""
+    found: dict[int, list[range]] = {}
+    for job_id, text in place.rows("SELECT job_id, details FROM jobwheel_event WHERE kind = 'job.misfired'"):
+        details = json.loads(text)
+        first_ms, last_ms = (
+            round(datetime.fromisoformat(details[end]).timestamp() * 1000) for end in ("from", "until")
+        )
+        found.setdefault(job_id, []).append(range(first_ms, last_ms + 1, _EACH_MS))
+    return found
+
+
+def _gaps(times: Collection[int], misfires: Iterable[range]) -> int:
+    known = {*times, *itertools.chain.from_iterable(misfires)}
+    return sum(1 for time_ms in range(min(times), max(times), _EACH_MS) if time_ms not in known)
 
 
 def doubled(executions: Iterable[Execution]) -> int:
