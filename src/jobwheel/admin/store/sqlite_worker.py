@@ -22,6 +22,7 @@ from jobwheel.admin.store.sqlite_commits import MOST_IN_ONE_COMMIT, Work, commit
 from jobwheel.admin.store.sqlite_connections import open_engine
 from jobwheel.admin.store.sqlite_frames import Answered, Command, Frames, Order, encode_answers
 from jobwheel.admin.store.sqlite_transactions import Transactions
+from jobwheel.kernel.memory import share_arenas
 
 _PR_SET_PDEATHSIG = 1
 _CHUNK = 1 << 20
@@ -124,6 +125,7 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     _end_with(parent)
+    share_arenas()
     with socket.socket(fileno=descriptor) as channel, contextlib.suppress(BrokenPipeError, ConnectionResetError):
         serve(channel, path)
 
