@@ -73,8 +73,6 @@ def open_reader(path: Path) -> Engine:
     @event.listens_for(engine, "connect")
     def configure(connection: sqlite3.Connection, _: object) -> None:
         connection.execute("PRAGMA query_only=ON")
-        # The system holds the pages as well. What SQLite does not give back of twice as many is 3 MiB for each reader.
-        connection.execute("PRAGMA cache_size=-1024")
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
