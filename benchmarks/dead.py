@@ -18,7 +18,7 @@ from typing import Final
 
 import httpx
 
-from benchmarks.load import WARM_UP_S, Window, doubled, fill, lateness, lost, missed, now_ms, start_jobs, stop_jobs
+from benchmarks.load import WARM_UP_S, Window, fill, lateness, now_ms, start_jobs, stop_jobs, tally
 from benchmarks.place import Admin, Executor, Place, running_admin, running_executor, throw_away_place
 from benchmarks.report import Figures, run_alone
 from jobwheel.wire.messages import TOKEN_HEADER
@@ -61,15 +61,15 @@ def _measure_in(place: Place, load: Load, admin: Admin, alive: list[Executor], d
     tried = place.count("xxl_job_log WHERE executor_address = :dead", dead=dead)
     if not tried:
         raise RuntimeError("nothing was sent to the dead executor, so nothing is measured")
+    found = tally(place, executions)
     failed = place.count("xxl_job_log WHERE outcome = 'failed' AND job_group <> :dead", dead=_DEAD_GROUP)
     return {
         "executions": len(executions),
         "lateness_p50_ms": late.p50_ms,
         "lateness_p99_ms": late.p99_ms,
         "tried_at_the_dead": tried,
-        "missed": missed(place),
-        "lost": lost(place, executions) + failed,
-        "doubled": doubled(executions),
+        **found,
+        "lost": found["lost"] + failed,
     }
 
 

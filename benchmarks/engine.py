@@ -17,15 +17,13 @@ from dataclasses import asdict, dataclass
 from benchmarks.load import (
     WARM_UP_S,
     Window,
-    doubled,
     fill,
     lateness,
-    lost,
-    missed,
     now_ms,
     results,
     start_jobs,
     stop_jobs,
+    tally,
 )
 from benchmarks.place import (
     DATABASES,
@@ -116,9 +114,7 @@ def _measure_in(place: Place, load: Load, admin: Admin, executor: Executor) -> F
         lateness_p99_ms=late.p99_ms,
         written_p99_within_ms=percentile_ms(before.written, after.written, 0.99),
         rss_mib=round(after.rss_mib, 1),
-        missed=missed(place),
-        lost=lost(place, executions),
-        doubled=doubled(executions),
+        **tally(place, executions),
     )
 
 

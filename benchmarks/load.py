@@ -112,21 +112,29 @@ def lateness(executions: Iterable[Execution], window: Window) -> Lateness:
     return Lateness(late[len(late) // 2], late[len(late) * 99 // 100]) if late else Lateness(-1, -1)
 
 
-def lost(place: Place, executions: Iterable[Execution]) -> int:
-    """Planned instants without a row that are no misfires, and rows not executed that do not say they failed."""
+def tally(place: Place, executions: Sequence[Execution]) -> dict[str, int]:
+    """What became of all that was planned.
+
+    missed: misfires, which the jobs leave out, since the admin was behind by more than a claim makes up.
+    lost: planned instants without a row that are no misfires, and rows not executed that do not say they failed.
+    doubled: how often a run was executed once more.
+    """
+    misfires = _misfires(place)
+    return {
+        "missed": sum(len(window) for windows in misfires.values() for window in windows),
+        "lost": _lost(place, executions, misfires),
+        "doubled": doubled(executions),
+    }
+
+
+def _lost(place: Place, executions: Iterable[Execution], misfires: Mapping[int, Sequence[range]]) -> int:
     executed = {execution.run_id for execution in executions}
     rows = place.rows("SELECT id, job_id, planned_ms, outcome FROM xxl_job_log")
     unexecuted = sum(1 for run_id, _, _, outcome in rows if run_id not in executed and outcome != "failed")
     instants: dict[int, set[int]] = {}
     for _, job_id, planned_ms, _ in rows:
         instants.setdefault(job_id, set()).add(planned_ms)
-    misfires = _misfires(place)
     return unexecuted + sum(_gaps(times, misfires.get(job_id, [])) for job_id, times in instants.items())
-
-
-def missed(place: Place) -> int:
-    """How many instants were misfires, which the jobs leave out: the admin was behind by more than a claim makes up."""
-    return sum(len(window) for windows in _misfires(place).values() for window in windows)
 
 
 def _misfires(place: Place) -> dict[int, list[range]]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from benchmarks.load import WARM_UP_S, doubled, fill, lost, missed, start_jobs, stop_jobs
+from benchmarks.load import WARM_UP_S, fill, start_jobs, stop_jobs, tally
 from benchmarks.place import Admin, running_admin, running_executor, throw_away_place
 from benchmarks.processes import resident_mib
 from benchmarks.report import Figures, run_alone
@@ -48,9 +48,7 @@ def measure(load: Load) -> Figures:
                 "mib_per_hour": _slope(samples),
                 "mib_per_hour_second_half": _slope(samples[len(samples) // 2 :]),
                 "executions": len(executions),
-                "missed": missed(place),
-                "lost": lost(place, executions),
-                "doubled": doubled(executions),
+                **tally(place, executions),
             }
 
 

@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Final
 
-from benchmarks.load import WARM_UP_S, doubled, fill, lost, missed, results, start_jobs, stop_jobs
+from benchmarks.load import WARM_UP_S, fill, results, start_jobs, stop_jobs, tally
 from benchmarks.place import Admin, Executor, Place, running_admin, running_executor, throw_away_place
 from benchmarks.processes import cpu_s, family_cpu_s
 from benchmarks.report import Figures, run_alone
@@ -55,12 +55,7 @@ def _measure_with(nodes: int, load: Load) -> Figures:
         rates = _rates(place, admins, executor, load.seconds)
         stop_jobs(place)
         executions = executor.executions()
-        return {
-            **rates,
-            "missed": missed(place),
-            "lost": lost(place, executions),
-            "doubled": doubled(executions),
-        }
+        return {**rates, **tally(place, executions)}
 
 
 def _rates(place: Place, admins: Sequence[Admin], executor: Executor, seconds: float) -> Figures:

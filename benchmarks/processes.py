@@ -67,13 +67,13 @@ def wait_for_port(port: int) -> None:
     wait_until(listens, f"somebody listens on port {port}")
 
 
-def wait_until(holds: Callable[[], bool], what: str) -> None:
+def wait_until(holds: Callable[[], bool], what: str, *, every_s: float = 0.05) -> None:
     """Return once it holds; a TimeoutError that says what, after a minute."""
     deadline_s = time.perf_counter() + 60
     while not holds():
         if time.perf_counter() > deadline_s:
             raise TimeoutError(f"waited in vain for a minute: {what}")
-        time.sleep(0.05)
+        time.sleep(every_s)
 
 
 def resident_mib(pid: int) -> float:

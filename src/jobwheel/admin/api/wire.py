@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from jobwheel.admin.api.wire_jobs import WireHandler, WireJobs
 from jobwheel.admin.domain.caller import WireCaller
 from jobwheel.admin.domain.ids import RunId
+from jobwheel.admin.domain.listing import listed
 from jobwheel.admin.services.credentials import WireCredentials
 from jobwheel.admin.services.progress import ProgressBook
 from jobwheel.admin.services.registry import ForeignAppNameError, Registry, UnknownAppNameError
@@ -30,7 +31,6 @@ log = get_logger(__name__)
 
 _ROOTS = ("/api", "/xxl-job-admin/api")
 _REST = "/api/v1/"
-_MOST_LISTED = 20
 
 AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 
@@ -143,9 +143,7 @@ def _with_unknown(named: str | None, request: WireRequest, unknown: Sequence[Run
     if not unknown:
         return named
     log.warning("wire.callbacks_of_unknown_runs", client=request.client, runs=list(unknown[:5]), count=len(unknown))
-    listed = ", ".join(str(each) for each in unknown[:_MOST_LISTED])
-    more = f" and {len(unknown) - _MOST_LISTED} more" if len(unknown) > _MOST_LISTED else ""
-    told = f"there is no run {listed}{more}: nothing was stored of it"
+    told = f"there is no run {listed(unknown)}: nothing was stored of it"
     return told if named is None else f"{named}; {told}"
 
 

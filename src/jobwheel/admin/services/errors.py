@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from jobwheel.admin.domain.ids import JobId, RunId
+from jobwheel.admin.domain.listing import listed
 from jobwheel.admin.domain.run import Outcome
 from jobwheel.kernel.errors import JobwheelError
 
@@ -171,13 +172,11 @@ class KeylessJobsError(JobwheelError):
     """Jobs without a key cannot be in a file: nothing would tell which job is meant."""
 
     code: ClassVar[str] = "keyless_jobs"
-    _most_named: ClassVar[int] = 20
 
     def __init__(self, names: Mapping[JobId, str]) -> None:
-        shown = ", ".join(f"{job_id} ({name})" for job_id, name in sorted(names.items())[: self._most_named])
-        more = f" and {len(names) - self._most_named} more" if len(names) > self._most_named else ""
+        shown = listed([f"{job_id} ({name})" for job_id, name in sorted(names.items())])
         super().__init__(
-            f"{len(names)} {'job has' if len(names) == 1 else 'jobs have'} no key: {shown}{more}; give them one each "
+            f"{len(names)} {'job has' if len(names) == 1 else 'jobs have'} no key: {shown}; give them one each "
             "(`jobwheel jobs export --assign-keys` gives them job-ID)",
             field="key",
         )
@@ -189,10 +188,8 @@ class OpenRunsError(JobwheelError):
     code: ClassVar[str] = "open_runs"
 
     def __init__(self, run_ids: Sequence[RunId]) -> None:
-        shown = ", ".join(str(each) for each in run_ids[:20])
-        more = f" and {len(run_ids) - 20} more" if len(run_ids) > 20 else ""
         super().__init__(
-            f"run_ids: still open: {shown}{more}; wait until they have ended, or leave them out", field="run_ids"
+            f"run_ids: still open: {listed(run_ids)}; wait until they have ended, or leave them out", field="run_ids"
         )
 
 

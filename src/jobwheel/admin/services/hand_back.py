@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from jobwheel.admin.domain.event import EventKind, NewEvent
 from jobwheel.admin.domain.ids import JobId
 from jobwheel.admin.domain.java_admin import Loss, losses_of
+from jobwheel.admin.domain.listing import listed
 from jobwheel.admin.engine.node import DEAD_AFTER_S
 from jobwheel.admin.services.errors import HandBackRefusedError
 from jobwheel.admin.services.users import OPERATOR
@@ -20,7 +21,6 @@ from jobwheel.admin.store.zone import InstallationZone
 from jobwheel.kernel.clock import Clock
 
 _PAGE = 500
-_MOST_NAMED = 20
 _MESSAGE = "not sent: the installation was handed back to another admin"
 
 
@@ -144,14 +144,9 @@ def _losses_of_installation(ours: OnlyOurs, kind: str) -> Iterator[Loss]:
     for app_name in ours.groups_with_tokens:
         yield Loss(f"tokens of the group {app_name}", "refuses executors that carry them: it has one token for all")
     if ours.users:
-        names = _named(ours.users)
+        names = listed(ours.users)
         yield Loss("passwords", f"lets these in with no password that they know: {names}", is_grave=False)
     if ours.alarm_channels:
         yield Loss("alarm channels", f"sends nothing through them ({ours.alarm_channels})", is_grave=False)
     if ours.api_tokens:
         yield Loss("API tokens", f"has no such API ({ours.api_tokens} are valid)", is_grave=False)
-
-
-def _named(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return ", ".join(names[:_MOST_NAMED]) + more
