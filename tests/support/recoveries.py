@@ -1,11 +1,13 @@
 """Lets the recovery look at a run when a test wants it to."""
 
 from jobwheel.admin.domain.ids import RunId
-from tests.support.live_admin import LiveAdmin
+from tests.support.live_admin import LiveAdmin, until
 
 
 async def look_now(live: LiveAdmin, run_id: RunId, silent_ms: int = 0) -> None:
     """Let the recovery look at the run, as if nothing had been heard of it for so long."""
+    # What a pass under way learnt about the run would move its next look away again.
+    await _pass_ended(live)
     now_ms = live.admin.database.now_ms()
     columns = {"unheard_ms": now_ms - silent_ms} if silent_ms else {}
     if silent_ms:
@@ -13,6 +15,13 @@ async def look_now(live: LiveAdmin, run_id: RunId, silent_ms: int = 0) -> None:
     await live.change_run(run_id, check_ms=now_ms, **columns)
     # Not only with the next pass, a second later.
     live.admin.engine._recovering.wake()
+
+
+async def _pass_ended(live: LiveAdmin) -> None:
+    recovering = live.admin.engine._recovering
+    passes = recovering.passes
+    recovering.wake()
+    await until(lambda: recovering.passes > passes)
 
 
 def may_judge(live: LiveAdmin) -> None:
