@@ -27,11 +27,10 @@ from jobwheel.kernel.clock import SystemClock
 from tests.support.cutting_proxy import CuttingProxy
 from tests.support.live_admin import seen
 from tests.support.run_servers import Servers, connected
+from tests.support.server_statements import own_id, sleep
 from tests.support.servers import SERVER_KINDS
 from tests.support.store import ADDRESS, FIRST_LOOKS, NOW_MS, Store, open_store_at
 
-SLEEP = {"postgresql": "SELECT pg_sleep({})", "mariadb": "SELECT SLEEP({})"}
-OWN_ID = {"postgresql": "SELECT pg_backend_pid()", "mariadb": "SELECT CONNECTION_ID()"}
 LATER_MS = NOW_MS + 15_001
 KILL = {"postgresql": "SELECT pg_terminate_backend({})", "mariadb": "KILL {}"}
 
@@ -50,11 +49,6 @@ async def store(kind: str, servers: Servers) -> AsyncIterator[Store]:
 def server_of(store: Store) -> ServerDatabase:
     assert isinstance(store.database, ServerDatabase)
     return store.database
-
-
-def sleep(connection: Connection, seconds: float) -> None:
-    kind = "postgresql" if connection.dialect.name == "postgresql" else "mariadb"
-    connection.exec_driver_sql(SLEEP[kind].format(seconds))
 
 
 def insert_lock(connection: Connection, name: str) -> None:
@@ -144,7 +138,7 @@ async def test_a_connection_that_dies_before_the_commit_loses_and_doubles_nothin
 
     def die_once(connection: Connection) -> None:
         insert_lock(connection, "a")
-        tries.append(connection.exec_driver_sql(OWN_ID[kind]).scalar_one())
+        tries.append(own_id(connection))
         if len(tries) == 1:
             connection.exec_driver_sql(KILL[kind].format(tries[0]))
             connection.exec_driver_sql("SELECT 1")
@@ -155,19 +149,18 @@ async def test_a_connection_that_dies_before_the_commit_loses_and_doubles_nothin
 
 
 async def test_connections_that_died_while_idle_are_replaced(store: Store, kind: str, servers: Servers) -> None:
-    identify = lambda c: c.exec_driver_sql(OWN_ID[kind]).scalar_one()  # noqa: E731 - as short as its use
-    dead = [await store.database.write(identify), await store.database.read(identify)]
+    dead = [await store.database.write(own_id), await store.database.read(own_id)]
     await servers.run_here(kind, *(KILL[kind].format(each) for each in dead))
     await store.database.write(insert_lock, "a")
     assert await names(store) == ["a"]
-    assert await store.database.write(identify) not in dead
+    assert await store.database.write(own_id) not in dead
 
 
 async def test_a_connection_that_always_dies_is_given_up_soon(store: Store, kind: str) -> None:
     tries = []
 
     def die(connection: Connection) -> None:
-        tries.append(connection.exec_driver_sql(OWN_ID[kind]).scalar_one())
+        tries.append(own_id(connection))
         connection.exec_driver_sql(KILL[kind].format(tries[-1]))
         connection.exec_driver_sql("SELECT 1")
 

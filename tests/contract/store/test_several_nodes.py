@@ -24,6 +24,7 @@ from jobwheel.admin.store.tables import job_group, job_info, job_lock, job_log
 from jobwheel.kernel.clock import SystemClock
 from jobwheel.wire.messages import RegistryRequest
 from tests.support.live_admin import seen
+from tests.support.server_statements import sleep
 from tests.support.store import NOW_MS, Store, take_off
 
 NODES = (NodeId(1), NodeId(2))
@@ -32,7 +33,6 @@ WAITERS = {
     "mysql": """SELECT variable_value + 0 FROM information_schema.global_status
                 WHERE variable_name = 'innodb_row_lock_current_waits'""",
 }
-SLEEP = {"postgresql": "SELECT pg_sleep({})", "mysql": "SELECT SLEEP({})"}
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def then_sleep(seconds: float, work: Callable[[Connection], object]) -> Callable
 
     def both(connection: Connection) -> object:
         answer = work(connection)
-        connection.exec_driver_sql(SLEEP[connection.dialect.name].format(seconds))
+        sleep(connection, seconds)
         return answer
 
     return both

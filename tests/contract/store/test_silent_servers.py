@@ -13,13 +13,12 @@ from jobwheel.admin.store.server_database import ServerDatabase
 from jobwheel.kernel.clock import SystemClock
 from tests.support.frozen_server import FrozenServer, freezable
 from tests.support.run_servers import Servers
+from tests.support.server_statements import own_id, sleep
 from tests.support.servers import SERVER_KINDS
 from tests.support.store import open_store_at
 
 CLOCK = SystemClock()
 TIMEOUT_S = 0.5
-OWN_ID = {"postgresql": "SELECT pg_backend_pid()", "mariadb": "SELECT CONNECTION_ID()"}
-SLEEP = {"postgresql": "SELECT pg_sleep({})", "mariadb": "SELECT SLEEP({})"}
 READ = text("SELECT lock_name FROM xxl_job_lock ORDER BY lock_name")
 
 
@@ -89,17 +88,17 @@ async def test_a_commit_that_gets_no_answer_is_of_unknown_outcome(
 async def test_connections_as_old_as_one_that_fell_silent_are_not_used_again(
     kind: str, database: ServerDatabase, server: FrozenServer
 ) -> None:
-    def own_id(connection: Connection) -> int:
-        connection.exec_driver_sql(SLEEP[kind].format(0.05))
-        return int(connection.exec_driver_sql(OWN_ID[kind]).scalar_one())
+    def slow_id(connection: Connection) -> int:
+        sleep(connection, 0.05)
+        return own_id(connection)
 
-    old = set(await asyncio.gather(*(database.write(own_id) for _ in range(4))))
+    old = set(await asyncio.gather(*(database.write(slow_id) for _ in range(4))))
     assert len(old) > 1
     server.freeze()
     with pytest.raises(DatabaseSilentError):
-        await database.write(own_id)
+        await database.write(slow_id)
     server.thaw()
-    new = set(await asyncio.gather(*(database.write(own_id) for _ in range(4))))
+    new = set(await asyncio.gather(*(database.write(slow_id) for _ in range(4))))
     assert not old & new
 
 
@@ -108,7 +107,7 @@ async def test_a_statement_that_takes_too_long_is_given_up_and_a_change_of_the_s
 ) -> None:
     def slowly(connection: Connection) -> None:
         insert(connection, "a")
-        connection.exec_driver_sql(SLEEP[kind].format(TIMEOUT_S * 2))
+        sleep(connection, TIMEOUT_S * 2)
 
     with pytest.raises(DatabaseSilentError):
         await database.write(slowly)
