@@ -4,6 +4,7 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
 from sqlalchemy import update
 
 from jobwheel.admin.domain.job import Job
@@ -11,6 +12,9 @@ from jobwheel.admin.domain.run import Outcome
 from jobwheel.admin.store.tables import job_info
 from tests.support.live_admin import CLOCK, LiveAdmin, seen, until
 from tests.support.recording_executor import INSTANCE, RecordingExecutor
+
+# Several seconds of a schedule, on a machine that may be busy.
+pytestmark = pytest.mark.timeout(30)
 
 EVERY_SECOND: dict[str, Any] = {"schedule_type": "CRON", "schedule_conf": "* * * * * ?"}
 # Far more than on an idle machine, and less than what makes a misfire.
