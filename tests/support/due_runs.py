@@ -9,7 +9,7 @@ from jobwheel.admin.domain.job import Job
 from jobwheel.admin.domain.run import Run
 from jobwheel.admin.store import runs
 from jobwheel.admin.store.tables import job_log
-from tests.support.live_admin import CLOCK, LiveAdmin, seen
+from tests.support.live_admin import CLOCK, DEADLINE_S, LiveAdmin, seen
 from tests.support.store import new_run
 
 
@@ -21,7 +21,7 @@ async def write_due(live: LiveAdmin, job: Job, count: int, parameter: str = "day
     return [each.id for each in written]
 
 
-async def all_done(live: LiveAdmin, job: Job, within_s: float = 8.0) -> Sequence[Run]:
+async def all_done(live: LiveAdmin, job: Job, within_s: float = DEADLINE_S) -> Sequence[Run]:
     """The job's runs, once all of them are done."""
     still_open = select(func.count()).where(job_log.c.job_id == job.id, job_log.c.phase.is_not(None))
 

@@ -24,7 +24,16 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-async def live(tmp_path: Path, prepared: Path) -> AsyncIterator[LiveAdmin]:
+def send_timeout_s() -> float:
+    """How long the admin waits for an answer: on a busy machine no executor that answers is too late for it.
+
+    Tests of answers that never come parametrise it.
+    """
+    return 20.0
+
+
+@pytest.fixture
+async def live(tmp_path: Path, prepared: Path, send_timeout_s: float) -> AsyncIterator[LiveAdmin]:
     shutil.copytree(prepared, tmp_path / "data")
-    async with live_admin(tmp_path / "data", send_timeout_s=0.5) as started:
+    async with live_admin(tmp_path / "data", send_timeout_s=send_timeout_s) as started:
         yield started

@@ -14,7 +14,7 @@ from tests.support.due_runs import all_done, write_due
 from tests.support.http_peer import HttpPeer, unused_port
 from tests.support.live_admin import CLOCK, LiveAdmin, seen, until
 
-pytestmark = pytest.mark.timeout(40)
+pytestmark = [pytest.mark.timeout(40), pytest.mark.parametrize("send_timeout_s", [0.5])]
 
 _ASKING = {"FAILOVER", "BUSYOVER", "SHARDING_BROADCAST"}
 UNFIT = "it is empty, or holds a space, a control character or one outside ASCII"

@@ -17,7 +17,7 @@ from tests.support.http_peer import Behaviour, HttpPeer, chunked, never, raw, re
 from tests.support.live_admin import LiveAdmin, seen
 from tests.support.recording_executor import INSTANCE, Asked, RecordingExecutor, accept
 
-pytestmark = pytest.mark.timeout(40)
+pytestmark = [pytest.mark.timeout(40), pytest.mark.parametrize("send_timeout_s", [0.5])]
 
 OK = b"HTTP/1.1 200 OK\r\n"
 BATCH = msgspec.json.encode({"instance": INSTANCE, "batch": True}).decode()

@@ -165,7 +165,8 @@ async def test_many_broadcasts_to_many_addresses_take_off_a_bounded_number_at_a_
         return taken
 
     monkeypatch.setattr(live.admin.database, "write", count)
-    async with HttpPeer(host="0.0.0.0") as peer, on_time(live):
+    # Nothing hangs here that others could wait for, but both ends of thousands of requests are in this one process.
+    async with HttpPeer(host="0.0.0.0") as peer, on_time(live, 5000):
         await fixed_group(live, "many", loopbacks(300, peer.port))
         job = await live.job(app_name="many", route_strategy="SHARDING_BROADCAST")
         await write_due(live, job, 14)

@@ -179,22 +179,27 @@ async def test_an_executor_that_hangs_holds_nobody_else_up(live: LiveAdmin) -> N
     async with live.executor(hang, reports=False) as dead, live.executor(app_name="billing") as executor:
         await dead.register()
         await executor.register()
-        stuck = await live.job()
-        await asyncio.gather(*(live.trigger(stuck) for _ in range(150)))
+        await write_due(live, await live.job(), 150)
         await until(lambda: len(dead.runs()) >= 20)
-        job = await live.job(app_name="billing")
-        began_ms = CLOCK.now()
-        run = await live.done(await live.trigger(job))
+        in_flight = live.admin.engine.launcher.sends_in_flight
+        run = await live.done(await live.trigger(await live.job(app_name="billing")))
         assert run.outcome is Outcome.SUCCEEDED
-        # Well below the three seconds that each of the others takes.
-        assert CLOCK.now() - began_ms < 2000
+        # It did not wait for the end of any of the others.
+        assert live.admin.engine.launcher.sends_in_flight >= in_flight
+        assert len(dead.runs()) == 32
 
 
 @pytest.mark.timeout(40)
 async def test_not_even_a_great_many_runs_of_it_do(tmp_path: Path) -> None:
+    go_on = asyncio.Event()
+
+    async def hold(executor: RecordingExecutor, asked: Asked) -> dict[str, Any]:
+        await go_on.wait()
+        return await accept(executor, asked)
+
     async with (
-        live_admin(tmp_path / "data", wheel_capacity=1000, send_timeout_s=1.5) as live,
-        live.executor(hang, reports=False) as dead,
+        live_admin(tmp_path / "data", wheel_capacity=1000, send_timeout_s=60.0) as live,
+        live.executor(hold, reports=False) as dead,
         live.executor(app_name="billing") as executor,
     ):
         await dead.register()
@@ -203,14 +208,13 @@ async def test_not_even_a_great_many_runs_of_it_do(tmp_path: Path) -> None:
         run = new_run(live.admin.engine.node_id, CLOCK.now() - 60_000, job_id=stuck.id)
         await live.admin.database.write(runs.insert_runs, live.admin.installation.zone, [run] * 3000)
         await until(lambda: live.admin.engine.launcher.put_off_jobs() == [stuck.id])
+        # Within the time that they are waited for: long before a send comes to its end.
         for _ in range(5):
-            began_ms = CLOCK.now()
             assert (await live.done(await live.trigger(job))).outcome is Outcome.SUCCEEDED
-            assert CLOCK.now() - began_ms < 1000
         assert live.admin.engine.launcher.parked <= 500
         await until(lambda: live.admin.engine.collect().left_in_database > 1500)
         # Once it works again, all of them come to their turn.
-        dead.answer = accept
+        go_on.set()
         await until(lambda: len({run.log_id for run in dead.runs()}) == 3000, 25)
 
 
@@ -260,17 +264,19 @@ async def test_a_run_for_which_there_is_no_slot_waits_its_turn(live: LiveAdmin) 
 
     async with live.executor(slowly) as executor:
         await executor.register()
-        job = await live.job()
-        run_ids = [await live.trigger(job) for _ in range(60)]
+        run_ids = await write_due(live, await live.job(), 60)
         await until(lambda: len(executor.runs()) == 32)
         figures = live.admin.engine.collect()
         assert figures.sends_in_flight + sum(lane.waiting for lane in figures.lanes) <= 60
         release.set()
         for run_id in run_ids:
-            assert (await live.done(run_id)).outcome in (Outcome.SUCCEEDED, None)
+            assert (await live.done(run_id)).outcome is Outcome.SUCCEEDED
         assert sorted(run.log_id for run in executor.runs()) == run_ids
 
 
+# Those that are sent give up their places in time.
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("send_timeout_s", [1.0])
 @pytest.mark.parametrize("strategy", ["FIRST", "FAILOVER"])
 async def test_runs_that_wait_behind_an_address_that_leaves_go_elsewhere(live: LiveAdmin, strategy: str) -> None:
     async with live.executor(hang, reports=False) as one, live.executor() as two:
@@ -280,8 +286,7 @@ async def test_runs_that_wait_behind_an_address_that_leaves_go_elsewhere(live: L
         for executor in (first, second):
             await executor.register()
         job = await live.job(route_strategy=strategy)
-        # At once: those that are sent give up their places after three seconds.
-        await asyncio.gather(*(live.trigger(job) for _ in range(150)))
+        await write_due(live, job, 150)
         await until(lambda: live.admin.engine.launcher.parked >= 20)
         await first.leave()
         await until(lambda: live.admin.engine.launcher.parked == 0)

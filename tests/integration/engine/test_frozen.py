@@ -1,14 +1,14 @@
 """A process that was frozen and woken: what it was about to send may be another node's by then."""
 
 import msgspec
-from sqlalchemy import select, text
+from sqlalchemy import select, text, update
 
-from jobwheel.admin.domain.ids import NodeId
+from jobwheel.admin.domain.ids import NodeId, RunId
 from jobwheel.admin.domain.run import Phase
 from jobwheel.admin.domain.writes import TakeOff
 from jobwheel.admin.engine.addresses import Candidate
 from jobwheel.admin.engine.dispatcher import Flight
-from jobwheel.admin.store import nodes, run_log, runs
+from jobwheel.admin.store import Connection, nodes, run_log, runs
 from jobwheel.admin.store.tables import job_log
 from tests.support.engine_parts import dispatch_job, pending_run
 from tests.support.live_admin import LiveAdmin
@@ -23,11 +23,16 @@ async def taken_off(live: LiveAdmin, executor: RecordingExecutor) -> Flight:
     run_id = await live.trigger(job, executor.address)
     await live.done(run_id)
     executor.asked.clear()
-    await live.change_run(run_id, phase="pending", outcome=None, trigger_code=0, handle_code=0, owner=node_id)
-    take_off = TakeOff(run_id, executor.address, "settle", "FIRST", None)
+    pending = {"phase": "pending", "outcome": None, "trigger_code": 0, "handle_code": 0, "owner": node_id}
     sent_ms = live.admin.database.now_ms()
-    matched = await live.admin.database.write(run_log.take_off, node_id, sent_ms, [take_off])
-    assert matched == {run_id}
+
+    def take_off(connection: Connection) -> set[RunId]:
+        connection.execute(update(job_log).where(job_log.c.id == run_id).values(pending))
+        off = TakeOff(run_id, executor.address, "settle", "FIRST", None)
+        return run_log.take_off(connection, node_id, sent_ms, [off])
+
+    # By one write: the feeder takes whatever is pending.
+    assert await live.admin.database.write(take_off) == {run_id}
     run = pending_run(run_id, job_id=job.id)
     return Flight(run, dispatch_job(id=job.id), "orders", [Candidate(executor.address, None)], "", node_id, sent_ms)
 

@@ -183,4 +183,4 @@ async def test_a_token_that_was_made_elsewhere_is_known_within_a_second(live: Li
         async def look() -> bool:
             return bool((await executor.post("registry", executor.registration()))["code"] == 200)
 
-        await seen(look, 4)
+        await seen(look)

@@ -16,6 +16,7 @@ from jobwheel.admin.settings import load_settings
 from jobwheel.admin.store import Connection, runs
 from jobwheel.admin.store.errors import DatabaseInUseError, DatabaseUnusableError, SchemaVersionError
 from jobwheel.kernel.errors import JobwheelError
+from tests.support.due_runs import write_due
 from tests.support.live_admin import CLOCK, LiveAdmin, live_admin, seen, until
 from tests.support.recording_executor import INSTANCE, Asked, RecordingExecutor, accept, hang
 from tests.support.store import new_run
@@ -46,12 +47,13 @@ async def test_a_graceful_stop_hands_over_what_waits_and_the_next_start_runs_it(
         return await accept(executor, asked)
 
     path = tmp_path / "data"
-    async with live_admin(path, "stop-and-go-7", send_timeout_s=0.3, fast_lane=4) as live:
+    async with live_admin(path, "stop-and-go-7", send_timeout_s=1.0, fast_lane=4) as live:
         executor = live.executor(slowly, instance=INSTANCE)
         await executor.__aenter__()
         await executor.register()
         job = await live.job()
-        run_ids = [await live.trigger(job) for _ in range(50)]
+        # By one write: one by one the first would have given up before the last is made.
+        run_ids = await write_due(live, job, 50)
         await until(lambda: len(executor.runs()) >= 4)
     # What was under way had no answer; everything else waits, and belongs to nobody.
     states = Counter(await _rows(path, "SELECT phase, owner FROM xxl_job_log"))

@@ -19,7 +19,7 @@ async def unconfirmed(live: LiveAdmin, executor: RecordingExecutor) -> RunId:
     return run_id
 
 
-@pytest.mark.parametrize("answer", [take_and_cut, hang], ids=["cut", "silent"])
+@pytest.mark.parametrize(("answer", "send_timeout_s"), [(take_and_cut, 20.0), (hang, 1.0)], ids=["cut", "silent"])
 async def test_a_run_that_was_taken_is_sent_again_and_executed_once(live: LiveAdmin, answer: object) -> None:
     async with live.executor(answer, instance=INSTANCE, reports=False) as executor:  # type: ignore[arg-type]
         run_id = await unconfirmed(live, executor)
