@@ -86,6 +86,7 @@ def test_at_the_deadline_what_is_left_is_reported_as_failed(make_executor: MakeE
     assert len(admin.results) == 2
 
 
+@pytest.mark.timeout(30)
 def test_before_the_deadline_a_run_is_asked_to_end_and_may_tidy_up(
     make_executor: MakeExecutor, admin: RecordingAdmin
 ) -> None:
