@@ -10,11 +10,11 @@ from tests.support.executor_peer import ExecutorPeer
 from tests.support.processes import group_members, wait_for_numbers
 from tests.support.recording_admin import RecordingAdmin, wait_until
 
+pytestmark = pytest.mark.timeout(30)
 GONE_WITHIN_S = 5.0
 SCRIPT: dict[str, Any] = {"glueType": "GLUE_SHELL", "glueUpdatetime": 1_795_000_000_000}
 
 
-@pytest.mark.timeout(30)
 @pytest.mark.parametrize("listens", [True, False], ids=["listens", "deaf"])
 @pytest.mark.parametrize(
     ("how", "code", "words"),

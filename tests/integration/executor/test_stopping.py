@@ -19,6 +19,9 @@ from tests.integration.executor.conftest import MakeExecutor
 from tests.support.executor_peer import ExecutorPeer
 from tests.support.recording_admin import RecordingAdmin, wait_until
 
+# Waiting for deadlines is a good part of it.
+pytestmark = pytest.mark.timeout(30)
+
 
 def started(executor: Executor) -> ExecutorPeer:
     executor.start_in_background()
@@ -86,7 +89,6 @@ def test_at_the_deadline_what_is_left_is_reported_as_failed(make_executor: MakeE
     assert len(admin.results) == 2
 
 
-@pytest.mark.timeout(30)
 def test_before_the_deadline_a_run_is_asked_to_end_and_may_tidy_up(
     make_executor: MakeExecutor, admin: RecordingAdmin
 ) -> None:
