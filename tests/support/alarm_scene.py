@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from jobwheel.admin.alarms.addresses import Resolver
@@ -34,15 +34,18 @@ class AlarmScene:
     recorded: Recorded
     kinds: dict[str, ChannelKind]
     tools: ChannelTools
+    """For servers that never answer: given up soon."""
+    patient: ChannelTools
+    """For servers that are to answer."""
     senders: list[AlarmSender] = field(default_factory=list)
 
     @property
     def database(self) -> Database:
         return self.store.database
 
-    def sender(self, node: int = 1, timeout_s: float = 5.0) -> AlarmSender:
+    def sender(self, node: int = 1, timeout_s: float = 5.0, tools: ChannelTools | None = None) -> AlarmSender:
         """Another node's sender; its tasks run, but nobody but the test makes it look."""
-        courier = Courier(self.kinds, self.tools, AlarmTexts(Language.EN, None), timeout_s)
+        courier = Courier(self.kinds, tools or self.tools, AlarmTexts(Language.EN, None), timeout_s)
         made = AlarmSender(self.database, self.clock, lambda: NodeId(node), courier)
         self.senders.append(made)
         return made
@@ -80,7 +83,8 @@ async def alarm_scene(store: Store) -> AsyncIterator[AlarmScene]:
     kinds = {**own_kinds(), "recorded": recorded}
     http = HttpSender(resolver, timeout_s=0.2, allows_private=True)
     tools = ChannelTools(store.clock, http, MailServer(resolver, timeout_s=0.2))
-    scene = AlarmScene(store, store.clock, recorded, kinds, tools)
+    patient = replace(tools, mail=MailServer(resolver, timeout_s=5.0))
+    scene = AlarmScene(store, store.clock, recorded, kinds, tools, patient)
     try:
         yield scene
     finally:

@@ -117,6 +117,10 @@ class RecordingAdmin:
         with self._changed:
             assert self._changed.wait_for(condition, deadline_s), f"not seen in time; requests: {self.requests[-5:]}"
 
+    def wait_for_registration(self) -> None:
+        """Wait until an executor has registered: its start does not, and what it runs may be over before."""
+        self.wait_for(lambda: bool(self.of("registry")))
+
     def of(self, name: str) -> list[Recorded]:
         return [recorded for recorded in list(self.requests) if recorded.path == name]
 

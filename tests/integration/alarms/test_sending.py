@@ -77,7 +77,7 @@ async def test_500_failures_before_a_black_hole_hold_up_nobody_and_are_one_messa
         repaired = update(alarm_channel).where(alarm_channel.c.id == mail).values(settings=settings)
         await scene.database.write(lambda c: c.execute(repaired))
         await scene.clock.advance(600)
-        await scene.send(sender)
+        await scene.send(scene.sender(tools=scene.patient))
         assert [sent["subject"] for _, sent in server.mails] == ["[Jobwheel] settle accounts failed (500 times)"]
         # One at once, one for all that followed within the time.
         assert scene.recorded.titles == [

@@ -11,9 +11,11 @@ from typing import IO
 
 import pytest
 
+from jobwheel import Executor
 from jobwheel.cli.access import signed_in as rest_of
 from jobwheel.cli.app import run
 from jobwheel.cli.rest import Rest
+from tests.support.recording_admin import wait_until
 
 COMMAND = (sys.executable, "-m", "jobwheel")
 
@@ -63,6 +65,17 @@ def _found(pattern: str, line: str) -> str:
     found = re.search(pattern, line)
     assert found is not None, line
     return found.group(1)
+
+
+def start_registered(executor: Executor, rest: Rest, group_id: int) -> None:
+    """Start an executor; return once the admin would send it runs. The start itself does not wait for that."""
+    executor.start_in_background()
+
+    def is_live() -> bool:
+        group = rest.get(f"/api/v1/groups/{group_id}")
+        return any(each["address"] == executor.address for each in group["live_addresses"])
+
+    wait_until(is_live, 30)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 from jobwheel import Executor, JobContext
 from jobwheel.cli.access import signed_in as rest_of
 from jobwheel.cli.rest import Rest
-from tests.integration.cli.conftest import AdminProcess, Call
+from tests.integration.cli.conftest import AdminProcess, Call, start_registered
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(60)]
 
@@ -45,8 +45,8 @@ def executor(rest: Rest, job: dict[str, Any], call: Call, admin: AdminProcess, t
         ctx.log.info("counting to %s", ctx.parameter)
         return "counted"
 
-    executor.start_in_background()
     try:
+        start_registered(executor, rest, job["group_id"])
         yield executor
     finally:
         executor.stop_in_background()

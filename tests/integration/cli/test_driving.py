@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from jobwheel import Executor, JobContext
+from jobwheel.cli import follow
 from jobwheel.cli.rest import Rest
-from tests.integration.cli.conftest import AdminProcess, Call
+from tests.integration.cli.conftest import AdminProcess, Call, start_registered
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(60)]
 
@@ -36,8 +37,8 @@ def executor(rest: Rest, group: dict[str, Any], call: Call, admin: AdminProcess,
         if ctx.parameter == "bad":
             raise ValueError(ctx.parameter)
 
-    executor.start_in_background()
     try:
+        start_registered(executor, rest, group["id"])
         yield executor
     finally:
         executor.stop_in_background()
@@ -67,19 +68,25 @@ def test_a_run_is_followed_and_ends_the_command_as_it_ends(
 
 
 def test_who_stops_following_does_not_stop_the_run(
-    signed_in: Call, rest: Rest, group: dict[str, Any], executor: Executor
+    signed_in: Call, rest: Rest, group: dict[str, Any], executor: Executor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    go_on, begun = threading.Event(), threading.Event()
+    go_on, shown = threading.Event(), threading.Event()
 
     @executor.job("wait")
     def wait(ctx: JobContext) -> None:
-        begun.set()
         go_on.wait(20)
 
-    def interrupt() -> None:
-        begun.wait(20)
-        os.kill(os.getpid(), signal.SIGINT)
+    def show(text: str) -> None:
+        write(text)
+        shown.set()
 
+    def interrupt() -> None:
+        # Not before the command follows: the run begins while its caller still waits to hear of it.
+        if shown.wait(20):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    write = follow._write
+    monkeypatch.setattr(follow, "_write", show)
     job = put(rest, group, "waits", handler="wait")
     stopper = threading.Thread(target=interrupt)
     stopper.start()

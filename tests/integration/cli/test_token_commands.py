@@ -9,7 +9,7 @@ import pytest
 
 from jobwheel import Executor, JobContext
 from jobwheel.cli.rest import Rest
-from tests.integration.cli.conftest import AdminProcess, Call
+from tests.integration.cli.conftest import AdminProcess, Call, start_registered
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(60)]
 
@@ -26,7 +26,9 @@ def job(rest: Rest, group: dict[str, Any]) -> int:
     return int(rest.post("/api/v1/jobs", body)["id"])
 
 
-def run_once(admin: AdminProcess, group: dict[str, Any], tokens: str, call: Call, job: int, folder: Path) -> str:
+def run_once(
+    admin: AdminProcess, rest: Rest, group: dict[str, Any], tokens: str, call: Call, job: int, folder: Path
+) -> str:
     """What a run prints that an executor with these tokens has run, and reported."""
     executor = Executor(group["app_name"], admin.url, tokens, port=0, log_path=folder, stop_deadline_s=5)
 
@@ -35,8 +37,8 @@ def run_once(admin: AdminProcess, group: dict[str, Any], tokens: str, call: Call
         ctx.log.info("counting")
         return "counted"
 
-    executor.start_in_background()
     try:
+        start_registered(executor, rest, group["id"])
         return call("jobs", "run", job, "--follow").out
     finally:
         executor.stop_in_background()
@@ -50,10 +52,10 @@ def test_an_executor_that_has_its_groups_token_alone(
     assert token.startswith("jwg_")
     assert "this once only" in made.err
     # Registered, run, read through the executor's API, and reported: each with the group's token.
-    assert "counting" in run_once(admin, group, token, signed_in, job, tmp_path / "one")
+    assert "counting" in run_once(admin, rest, group, token, signed_in, job, tmp_path / "one")
     rotated = json.loads(signed_in("groups", "token", "rotate", group["id"], "--overlap", 600, "--json").out)
     both = f"{rotated['token']},{token}"
-    assert "counting" in run_once(admin, group, both, signed_in, job, tmp_path / "two")
+    assert "counting" in run_once(admin, rest, group, both, signed_in, job, tmp_path / "two")
     shown = signed_in("groups", "token", "list", group["id"])
     assert f"***{rotated['token'][-4:]}" in shown.out
     assert rotated["token"] not in shown.out

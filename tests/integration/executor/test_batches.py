@@ -162,6 +162,7 @@ def test_an_executor_that_stops_finishes_what_it_took_of_a_batch(executor: Execu
     runs = [peer.trigger("x") for _ in range(3)]
     post_batch(peer, *runs)
     assert inside.wait(8)
+    admin.wait_for_registration()
     stopping = threading.Thread(target=executor.stop_in_background)
     stopping.start()
     admin.wait_for(lambda: bool(admin.of("registryRemove")))

@@ -100,6 +100,7 @@ def test_the_dialect_is_learnt_and_no_result_is_lost_or_doubled(
 ) -> None:
     store = serve(admin, version)
     executor, peer = started(make_executor)
+    admin.wait_for_registration()
     run_some(peer, admin, store)
     refused = [recorded for recorded in admin.of("callback") if isinstance(recorded.body, list)]
     assert version is not version_3_5 or len(refused) == 1
@@ -159,6 +160,7 @@ def test_a_name_that_no_header_can_carry_is_none_to_the_admin(
 ) -> None:
     store = serve(admin, version_2_4)
     _, peer = started(make_executor, app_name="订单")
+    admin.wait_for_registration()
     run_some(peer, admin, store)
     assert admin.of("registry")[0].body["registryKey"] == "订单"
     assert "xxl-job-appname" not in admin.of("registry")[0].headers

@@ -41,6 +41,7 @@ def test_a_run_comes_in_by_the_applications_port(mounted: tuple[Executor, Execut
     assert admin.result_of(log_id)["handleMsg"] == "hello, Zoë"
     assert "handler greet" in peer.log(log_id)["logContent"]
     assert peer.post("/idleBeat", {"jobId": 7})["code"] == 200
+    admin.wait_for_registration()
     assert admin.of("registry")[0].body["registryValue"] == "http://127.0.0.1:1/jobs"
 
 
@@ -175,6 +176,7 @@ def test_a_lifespan_starts_and_stops_it(executor: Executor, admin: RecordingAdmi
     executor.register("x", lambda: "done")
     with serve_asgi(FastAPI(lifespan=executor.lifespan)):
         log_id = ExecutorPeer(executor.port).run("x")
+        admin.wait_for_registration()
     assert not executor.started
     assert admin.result_of(log_id)["handleMsg"] == "done"
     assert len(admin.of("registryRemove")) == 1
@@ -200,6 +202,7 @@ def test_a_lifespan_stands_inside_another(make_executor: MakeExecutor, admin: Re
         request = peer.trigger("x")
         assert peer.post("/jobs/run", request)["code"] == 200
         assert admin.result_of(request["logId"])["handleMsg"] == "done"
+        admin.wait_for_registration()
     assert seen == ["opened", "closed"]
     assert admin.of("registryRemove")[0].body["registryValue"] == f"http://127.0.0.1:{port}/jobs/"
 

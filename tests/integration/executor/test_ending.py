@@ -255,7 +255,7 @@ def test_run_status_tells_where_each_run_is(executor: Executor, admin: Recording
     answer = peer.post("/runStatus", {"logIds": [running, queued, 4711]})
     assert answer["code"] == 200
     assert answer["data"] == {str(running): "running", str(queued): "queued", "4711": "unknown"}
-    admin.wait_for(lambda: bool(admin.of("registry")))
+    admin.wait_for_registration()
     admin.stop()
     held.go.set()
     wait_until(lambda: set(peer.post("/runStatus", {"logIds": [running, queued]})["data"].values()) == {"reporting"})

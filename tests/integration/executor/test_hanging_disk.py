@@ -100,6 +100,7 @@ def test_a_stop_is_told_to_the_admin_at_once_and_what_is_being_accepted_still_ru
     code = other.submit(send_one, peer, request)
     try:
         wait_until(is_in_open)
+        admin.wait_for_registration()
         stopping = other.submit(executor.stop_in_background)
         admin.wait_for(lambda: bool(admin.of("registryRemove")))
         assert not code.done()

@@ -19,7 +19,7 @@ def test_an_executor_with_a_certificate_is_registered_and_served_with_https(
 ) -> None:
     executor = make_executor(tls_certificate=TLS / "certificate.pem", tls_key=str(TLS / "key.pem"))
     executor.start_in_background()
-    admin.wait_for(lambda: bool(admin.of("registry")))
+    admin.wait_for_registration()
     address = admin.of("registry")[0].body["registryValue"]
     assert address == f"https://127.0.0.1:{executor.port}/"
     trusted = ssl.create_default_context(cafile=str(TLS / "certificate.pem"))
@@ -38,7 +38,7 @@ def test_an_admin_on_https_is_believed_when_the_ca_file_vouches_for_it(
         assert admin.requests == []
         believing = make_executor(admin=admin.url, ca_file=TLS / "certificate.pem")
         believing.start_in_background()
-        admin.wait_for(lambda: bool(admin.of("registry")))
+        admin.wait_for_registration()
         believing.stop_in_background()
 
 

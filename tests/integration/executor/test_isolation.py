@@ -16,6 +16,8 @@ from tests.support.executor_peer import ExecutorPeer
 from tests.support.process_table import children_of, is_alive
 from tests.support.recording_admin import RecordingAdmin, wait_until
 
+# Each child is an interpreter that has to start.
+pytestmark = pytest.mark.timeout(30)
 ROOT = Path(__file__).parents[3]
 
 

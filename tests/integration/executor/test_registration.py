@@ -17,7 +17,7 @@ def test_a_started_executor_is_registered_and_a_stopped_one_removed(
 ) -> None:
     executor = make_executor(access_token="wheel-Qx7-made-up")
     executor.start_in_background()
-    admin.wait_for(lambda: bool(admin.of("registry")))
+    admin.wait_for_registration()
     recorded = admin.of("registry")[0]
     assert recorded.headers["xxl-job-access-token"] == "wheel-Qx7-made-up"
     assert recorded.body["registryGroup"] == "EXECUTOR"
@@ -191,7 +191,7 @@ def test_the_log_tells_what_is_registered_and_why(
 def test_an_explicit_address_is_registered_byte_for_byte(make_executor: MakeExecutor, admin: RecordingAdmin) -> None:
     executor = make_executor(address="http://jobs.example:81/executor")
     executor.start_in_background()
-    admin.wait_for(lambda: bool(admin.of("registry")))
+    admin.wait_for_registration()
     assert admin.of("registry")[0].body["registryValue"] == "http://jobs.example:81/executor"
 
 

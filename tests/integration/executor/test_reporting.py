@@ -24,7 +24,7 @@ def test_results_of_an_admins_absence_arrive_when_it_is_back(
     executor = make_executor(heartbeat_s=0.05)
     executor.register("x", lambda: "done")
     peer = started(executor)
-    admin.wait_for(lambda: bool(admin.of("registry")))
+    admin.wait_for_registration()
     admin.stop()
     log_ids = {peer.run("x", jobId=number % 5) for number in range(50)}
     wait_until(lambda: all(peer.post("/idleBeat", {"jobId": number})["code"] == 200 for number in range(5)))
@@ -68,7 +68,7 @@ def test_what_could_not_be_sent_is_sent_by_the_next_start(make_executor: MakeExe
     executor = make_executor()
     executor.register("x", lambda: "done")
     peer = started(executor)
-    admin.wait_for(lambda: bool(admin.of("registry")))
+    admin.wait_for_registration()
     admin.stop()
     log_ids = {peer.run("x") for _ in range(20)}
     executor.stop_in_background()
@@ -88,7 +88,7 @@ def test_the_first_beat_counts_what_an_earlier_process_left(make_executor: MakeE
     executor = make_executor()
     executor.register("x", lambda: "done")
     peer = started(executor)
-    admin.wait_for(lambda: bool(admin.of("registry")))
+    admin.wait_for_registration()
     admin.stop()
     for _ in range(3):
         peer.run("x")

@@ -10,6 +10,7 @@ from tests.support.executor_peer import ExecutorPeer
 from tests.support.processes import group_members, wait_for_numbers
 from tests.support.recording_admin import RecordingAdmin, wait_until
 
+pytestmark = pytest.mark.timeout(30)
 GONE_WITHIN_S = 5.0
 SCRIPT: dict[str, Any] = {"glueType": "GLUE_SHELL", "glueUpdatetime": 1_795_000_000_000}
 
@@ -19,7 +20,7 @@ SCRIPT: dict[str, Any] = {"glueType": "GLUE_SHELL", "glueUpdatetime": 1_795_000_
     ("how", "code", "words"),
     [
         ("kill", 500, "killed"),
-        ("time-out", 502, "timed out after 1 s"),
+        ("time-out", 502, "timed out after 3 s"),
         ("cover", 500, "Cover Early"),
         ("stop", 500, "the executor stopped"),
     ],
@@ -32,7 +33,8 @@ def test_an_ended_script_leaves_no_process(
     peer, ids = ExecutorPeer(executor.port), tmp_path / "ids"
     source = f"sleep 600 & echo $$ > {ids}; echo $! >> {ids}; while :; do sleep 600; done"
     source = source if listens else f"trap '' TERM; {source}"
-    log_id = peer.run("", glueSource=source, executorTimeout=1 if how == "time-out" else 0, **SCRIPT)
+    # What it starts has to be there before its time is over.
+    log_id = peer.run("", glueSource=source, executorTimeout=3 if how == "time-out" else 0, **SCRIPT)
     leader, _ = wait_for_numbers(ids, 2)
     if how == "kill":
         assert peer.post("/kill", {"jobId": 7})["code"] == 200

@@ -19,6 +19,9 @@ from tests.integration.executor.conftest import MakeExecutor
 from tests.support.executor_peer import ExecutorPeer
 from tests.support.recording_admin import RecordingAdmin, wait_until
 
+# Waiting for deadlines is a good part of it.
+pytestmark = pytest.mark.timeout(30)
+
 
 def started(executor: Executor) -> ExecutorPeer:
     executor.start_in_background()
@@ -47,6 +50,7 @@ def test_a_stop_finishes_what_was_accepted_and_refuses_the_rest(executor: Execut
     peer = started(executor)
     log_ids = {peer.run("x"), peer.run("x"), peer.run("x")}
     assert inside.wait(8)
+    admin.wait_for_registration()
     thread = stopping(executor)
     admin.wait_for(lambda: bool(admin.of("registryRemove")))
     request = peer.trigger("x")
@@ -221,7 +225,7 @@ def test_a_stop_without_an_admin_does_not_wait_for_the_deadline(
     executor = make_executor(stop_deadline_s=30)
     executor.register("x", lambda: None)
     peer = started(executor)
-    admin.wait_for(lambda: bool(admin.of("registry")))
+    admin.wait_for_registration()
     admin.stop()
     peer.run("x")
     began = time.perf_counter()
@@ -261,6 +265,7 @@ async def test_the_application_can_be_mounted_elsewhere(make_executor: MakeExecu
     assert b'"code":200' in await call("/jobs/run", body)
     result = await asyncio.to_thread(admin.result_of, 31)
     assert result["handleMsg"] == "done"
+    await asyncio.to_thread(admin.wait_for_registration)
     assert admin.of("registry")[0].body["registryValue"] == "http://127.0.0.1:1/jobs/"
     await executor.stop()
     assert b'"reason":"stopping"' in await call("/jobs/beat", b"")
