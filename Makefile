@@ -51,7 +51,7 @@ else
 	@status=0; \
 	$(BIN)/python -m pytest $(TWO_AT_ONCE) $(addprefix --ignore=,$(ALONE) tests/interop) || status=$$?; \
 	$(BIN)/python -m pytest $(TWO_AT_ONCE) -rs tests/interop || status=$$?; \
-	$(BIN)/python -m pytest $(ALONE) || status=$$?; \
+	$(BIN)/python -m pytest --timeout 30 $(ALONE) || status=$$?; \
 	exit $$status
 endif
 
