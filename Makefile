@@ -38,10 +38,12 @@ run: $(RUN_STAMP) ## start an admin, an example executor and sample jobs; watch 
 	@$(BIN)/jobwheel demo --data-dir .jobwheel $(ARGS)
 
 # What hardly waits runs two at once; WORKERS=0 does without. What starts processes, or is about time, has the machine
-# for itself. Two share two cores, so each test has more time; and a time-out that comes while a failure is told would end
-# the run. Tracebacks are the interpreter's own there: Python 3.11.7 cannot always parse a source in a worker.
+# for itself. Each test has more time than when it is run by name: two share two cores, and what waits for an event does
+# so for 20 seconds before it says for which. A time-out that comes while a failure is told would end the run. With two,
+# tracebacks are the interpreter's own: Python 3.11.7 cannot always parse a source in a worker.
 WORKERS ?= 2
-TWO_AT_ONCE := -n $(WORKERS) --dist worksteal --timeout 30 -rfE --tb native
+TIME_LIMIT := --timeout 30
+TWO_AT_ONCE := -n $(WORKERS) --dist worksteal $(TIME_LIMIT) -rfE --tb native
 ALONE := tests/acceptance $(addprefix tests/integration/,cli engine executor)
 
 test: $(DEV_STAMP) ## run all tests
@@ -51,7 +53,7 @@ else
 	@status=0; \
 	$(BIN)/python -m pytest $(TWO_AT_ONCE) $(addprefix --ignore=,$(ALONE) tests/interop) || status=$$?; \
 	$(BIN)/python -m pytest $(TWO_AT_ONCE) -rs tests/interop || status=$$?; \
-	$(BIN)/python -m pytest --timeout 30 $(ALONE) || status=$$?; \
+	$(BIN)/python -m pytest $(TIME_LIMIT) $(ALONE) || status=$$?; \
 	exit $$status
 endif
 

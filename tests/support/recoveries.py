@@ -7,7 +7,8 @@ from tests.support.live_admin import LiveAdmin, until
 async def look_now(live: LiveAdmin, run_id: RunId, silent_ms: int = 0) -> None:
     """Let the recovery look at the run, as if nothing had been heard of it for so long."""
     # What a pass under way learnt about the run would move its next look away again.
-    await _pass_ended(live)
+    live.admin.engine._recovering.wake()
+    await _passes_end(live, 1)
     now_ms = live.admin.database.now_ms()
     columns = {"unheard_ms": now_ms - silent_ms} if silent_ms else {}
     if silent_ms:
@@ -17,11 +18,16 @@ async def look_now(live: LiveAdmin, run_id: RunId, silent_ms: int = 0) -> None:
     live.admin.engine._recovering.wake()
 
 
-async def _pass_ended(live: LiveAdmin) -> None:
+async def looked(live: LiveAdmin) -> None:
+    """Return once the recovery has gone over all that is due at this moment."""
+    # The end of the first may be that of one under way.
+    await _passes_end(live, 2)
+
+
+async def _passes_end(live: LiveAdmin, count: int) -> None:
     recovering = live.admin.engine._recovering
-    passes = recovering.passes
-    recovering.wake()
-    await until(lambda: recovering.passes > passes)
+    passes = recovering.passes + count
+    await until(lambda: recovering.passes >= passes)
 
 
 def may_judge(live: LiveAdmin) -> None:

@@ -13,7 +13,7 @@ from jobwheel.admin.domain.run import Outcome, Phase, Run
 from tests.support.http_peer import unused_port
 from tests.support.live_admin import LiveAdmin, seen, until
 from tests.support.recording_executor import INSTANCE, RecordingExecutor
-from tests.support.recoveries import look_now, may_judge, may_not_judge
+from tests.support.recoveries import look_now, looked, may_judge, may_not_judge
 from tests.support.scene import Scene
 
 MINUTE_MS = 60_000
@@ -36,12 +36,6 @@ async def forget_beats(live: LiveAdmin, older_by_ms: int = 10 * MINUTE_MS) -> No
 
 async def asked(executor: RecordingExecutor, path: str, count: int) -> None:
     await until(lambda: sum(each.path == path for each in executor.asked) >= count)
-
-
-async def looked(live: LiveAdmin) -> None:
-    """Return once the recovery has gone over all that is due at this moment."""
-    passes = live.admin.engine._recovering.passes
-    await until(lambda: live.admin.engine._recovering.passes > passes + 1)
 
 
 async def lost(live: LiveAdmin, run_id: RunId) -> Run:

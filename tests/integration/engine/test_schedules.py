@@ -17,8 +17,7 @@ from tests.support.recording_executor import INSTANCE, RecordingExecutor
 pytestmark = pytest.mark.timeout(30)
 
 EVERY_SECOND: dict[str, Any] = {"schedule_type": "CRON", "schedule_conf": "* * * * * ?"}
-# Far more than on an idle machine, and less than what makes a misfire.
-LATE_MS = 3000
+LATE_MS = 500
 
 
 def starts(executor: RecordingExecutor, job: Job) -> list[tuple[int, int]]:

@@ -13,8 +13,7 @@ from tests.support.live_admin import CLOCK, LiveAdmin, live_admin, seen, until
 from tests.support.recording_executor import INSTANCE, RecordingExecutor
 
 EVERY_SECOND: dict[str, Any] = {"schedule_type": "CRON", "schedule_conf": "* * * * * ?"}
-# Far more than on an idle machine, and less than what makes a misfire.
-LATE_MS = 3000
+LATE_MS = 500
 
 
 def planned(executor: RecordingExecutor, job: Job) -> list[int]:
