@@ -24,6 +24,8 @@ _TAKE_OVER: Final = Backoff(first_s=1.0, most_s=30.0)
 _USUAL_TURN_S: Final = 0.005
 _TURN_S: Final = 0.001
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+_WAKE: Final = b"\0"
+_ENDS: Final = (_WAKE, *(bytes([number]) for number in _SIGNALS))
 
 
 @contextlib.contextmanager
@@ -150,38 +152,46 @@ class ExecutorThread:
 
 
 class SignalWait:
-    """Waits for a signal. Through a pipe, since a lock could be held by the very code that a signal interrupts."""
+    """Waits for a signal, through a pipe that the interpreter writes a signal's number to the moment it comes.
+
+    A handler would be too late: it runs between two steps of the main thread, and a signal that comes after the last
+    step before the wait would be seen when the wait is over, which is never.
+    """
 
     def __init__(self) -> None:
         self._reader, self._writer = os.pipe()
         self._former: dict[signal.Signals, Any] = {}
+        self._former_fd = -1
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            self._former = {number: signal.signal(number, self._on_signal) for number in _SIGNALS}
+            os.set_blocking(self._writer, False)
+            self._former_fd = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
+            self._former = {number: signal.signal(number, _nothing) for number in _SIGNALS}
         return self
 
-    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
-        self.wake()
-
     def wake(self) -> None:
-        os.write(self._writer, b"x")
+        os.write(self._writer, _WAKE)
 
     def until_signal(self) -> None:
         """Return on the first signal or `wake`. A second signal is handled as it was before; Ctrl-C ends the process.
 
         Python's own handler would raise in this thread, which ends nothing at once: others are at work.
         """
-        os.read(self._reader, 1)
+        while os.read(self._reader, 1) not in _ENDS:
+            # The application handles other signals, and their numbers come here, too.
+            pass
         for number, handler in self._former.items():
             signal.signal(number, signal.SIG_DFL if handler is signal.default_int_handler else handler)
 
-    def _restore(self) -> None:
+    def __exit__(self, *_: object) -> None:
         for number, handler in self._former.items():
             signal.signal(number, handler)
-        self._former = {}
-
-    def __exit__(self, *_: object) -> None:
-        self._restore()
+        if self._former:
+            signal.set_wakeup_fd(self._former_fd)
         os.close(self._reader)
         os.close(self._writer)
+
+
+def _nothing(_number: int, _frame: FrameType | None) -> None:
+    """Handles a signal that `SignalWait` has been told of."""

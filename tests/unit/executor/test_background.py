@@ -1,14 +1,19 @@
-"""The thread of an executor: a take-over is tried until it succeeds; threads take short turns."""
+"""The thread of an executor: a take-over is tried until it succeeds; threads take short turns; signals are not lost."""
 
+import ctypes
+import operator
+import os
+import signal
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jobwheel.executor import background
-from jobwheel.executor.background import ExecutorThread, short_turns
+from jobwheel.executor.background import ExecutorThread, SignalWait, short_turns
 from jobwheel.executor.settings import ExecutorSettings
 from jobwheel.executor.turn import Turn
 from jobwheel.kernel.backoff import Backoff
@@ -56,3 +61,45 @@ def test_turns_are_short_unless_the_program_has_chosen_them(chosen_s: float, ins
     with short_turns():
         assert sys.getswitchinterval() == pytest.approx(inside_s)
     assert sys.getswitchinterval() == pytest.approx(chosen_s)
+
+
+@pytest.fixture
+def own_handlers() -> Iterator[list[int]]:
+    """The signals that a handler of the application gets, which it has for each that ends an executor, and another."""
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
+    got: list[int] = []
+    former = {number: signal.signal(number, lambda number, _frame: got.append(number)) for number in numbers}
+    yield got
+    for number, handler in former.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_that_comes_just_before_the_wait_ends_it(
+    number: int, own_handlers: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, kill_myself = os.read, ctypes.CDLL(None)["raise"]
+
+    def late(descriptor: int, size: int) -> bytes:
+        # Without a step of the interpreter between the signal and the wait, in which it would call a handler.
+        *_, data = map(operator.call, (partial(kill_myself, number), partial(read, descriptor, size)))
+        return data
+
+    with SignalWait() as wait:
+        monkeypatch.setattr(os, "read", late)
+        wait.until_signal()
+    assert own_handlers == []
+
+
+def test_another_signal_goes_to_its_own_handler_and_a_second_one_too(own_handlers: list[int]) -> None:
+    with SignalWait() as wait:
+        os.kill(os.getpid(), signal.SIGUSR1)
+        os.kill(os.getpid(), signal.SIGTERM)
+        wait.until_signal()
+        assert own_handlers == [signal.SIGUSR1]
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert own_handlers == [signal.SIGUSR1, signal.SIGTERM]
+        wait.wake()
+        wait.until_signal()
+    os.kill(os.getpid(), signal.SIGINT)
+    assert own_handlers == [signal.SIGUSR1, signal.SIGTERM, signal.SIGINT]
