@@ -82,7 +82,8 @@ def test_a_signal_that_comes_just_before_the_wait_ends_it(
 
     def late(descriptor: int, size: int) -> bytes:
         # Without a step of the interpreter between the signal and the wait, in which it would call a handler.
-        *_, data = map(operator.call, (partial(kill_myself, number), partial(read, descriptor, size)))
+        data: bytes
+        _, data = map(operator.call, (partial(kill_myself, number), partial(read, descriptor, size)))
         return data
 
     with SignalWait() as wait:
