@@ -154,7 +154,7 @@ def test_no_descriptor_and_no_thread_is_left(scene: Scene) -> None:
         with pytest.raises(FileNotFoundError):
             ChildProcess(scene.run_log.write, SystemClock()).run(Command(("/nowhere/at/all",), os.environ))
     wait_until(lambda: threading.active_count() <= threads)
-    assert open_descriptors() == descriptors
+    assert open_descriptors() <= descriptors
 
 
 DIES_IN_BETWEEN = """

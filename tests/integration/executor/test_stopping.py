@@ -196,7 +196,7 @@ def test_a_port_in_use_is_one_clear_error_and_nothing_is_left(make_executor: Mak
         with pytest.raises(BindError, match=f"127.0.0.1 port {port}: Address already in use"):
             executor.start_in_background()
     assert not executor.started
-    assert set(threading.enumerate()) == threads
+    assert set(threading.enumerate()) <= threads
     executor.start_in_background()
     assert executor.port == port
 
