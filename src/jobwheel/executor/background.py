@@ -71,6 +71,7 @@ class ExecutorThread:
         self._stop: asyncio.Event | None = None
         self._error: BaseException | None = None
         self._on_end: Callable[[], None] | None = None
+        self._ended = False
 
     @property
     def alive(self) -> bool:
@@ -96,9 +97,10 @@ class ExecutorThread:
             raise self._error
 
     def on_end(self, callback: Callable[[], None]) -> None:
-        """Call back, in this thread, when it ends."""
+        """Call back when the thread ends, or now if it has; when it ends this moment, perhaps twice."""
         self._on_end = callback
-        if not self.alive:
+        # Not whether the thread is alive: it is for a moment after it has looked for somebody to call.
+        if self._ended:
             callback()
 
     def _run(self) -> None:
@@ -109,6 +111,7 @@ class ExecutorThread:
             self._error = error
         finally:
             self._ready.set()
+            self._ended = True
             if self._on_end is not None:
                 self._on_end()
 

@@ -5,6 +5,7 @@ import operator
 import os
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -45,6 +46,31 @@ def test_a_take_over_that_the_system_has_nothing_for_is_tried_again(
     assert "executor.cannot_take_over" in caplog.text
     assert thread.runtime.running
     thread.stop_and_wait()
+
+
+def test_who_asks_for_the_end_while_it_ends_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def make_runtime() -> Any:
+        return Service("executor", SystemClock())
+
+    monkeypatch.setattr(Turn, "take", lambda turn: True)
+    thread = ExecutorThread(make_runtime, Turn(ExecutorSettings(log_path=tmp_path), SystemClock()))
+    thread.start_and_wait()
+    ending, told, may_end = threading.Event(), threading.Event(), threading.Event()
+
+    def hold() -> None:
+        ending.set()
+        may_end.wait(10)
+
+    thread.on_end(hold)
+    stopping = threading.Thread(target=thread.stop_and_wait)
+    stopping.start()
+    assert ending.wait(10)
+    thread.on_end(told.set)
+    assert thread.alive
+    assert told.is_set()
+    may_end.set()
+    stopping.join(10)
+    assert not thread.alive
 
 
 @pytest.fixture
