@@ -23,6 +23,7 @@ from jobwheel.admin.services.slices import SLICE, Slices
 from jobwheel.admin.store import events, old_runs, reports, schema
 from jobwheel.admin.store.errors import DatabaseInUseError, DatabaseUnusableError, UnknownCommitError
 from jobwheel.admin.store.sqlite_database import SqliteDatabase
+from jobwheel.admin.store.sqlite_process import SqliteProcess
 from jobwheel.admin.store.tables import job_day, job_log
 from jobwheel.kernel.clock import SystemClock
 from tests.support.eventually import eventually
@@ -190,6 +191,21 @@ async def test_a_file_that_cannot_be_opened_any_more_is_said(database: SqliteDat
         await database.write_batch(events.insert_events, [_event(2)])
     with pytest.raises(DatabaseUnusableError, match="unable to open"):
         await database.write_batch(events.insert_events, [_event(2)])
+
+
+async def test_a_process_that_cannot_open_the_file_holds_up_nobody_else(tmp_path: Path) -> None:
+    """As when a tool had the file for seconds just then: what else is written at a start was waited for without end."""
+    process = SqliteProcess(tmp_path, None)
+    await process.start()
+    try:
+        async with asyncio.timeout(20):
+            await process.without(_nothing_else)
+    finally:
+        await process.stop()
+
+
+async def _nothing_else() -> None:
+    pass
 
 
 async def test_old_runs_are_removed_by_the_process(database: SqliteDatabase) -> None:

@@ -99,6 +99,9 @@ class SqliteProcess:
             await channel.ask(next(self._numbers), Command.HOLD)
         except UnknownCommitError:
             return None
+        except Exception as error:  # noqa: BLE001 - whatever kept it from its work, it writes nothing
+            log.warning("database.process_not_held", error=repr(error))
+            return None
         return channel
 
     async def _open_channel(self) -> "_Channel":
