@@ -12,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
+import uvloop
 from sqlalchemy import func, insert, select
 
 from jobwheel.admin.domain.event import EventKind, NewEvent
@@ -206,6 +207,32 @@ async def test_a_process_that_cannot_open_the_file_holds_up_nobody_else(tmp_path
 
 async def _nothing_else() -> None:
     pass
+
+
+def test_whoever_waits_while_the_process_dies_has_a_turn(tmp_path: Path) -> None:
+    """On the loop that an admin has, on which nothing may be written to a connection that is gone."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_dies_while_another_writes(SqliteProcess(tmp_path / "jobwheel.db", None)))
+
+
+async def _dies_while_another_writes(process: SqliteProcess) -> None:
+    waiting = []
+
+    async def write() -> None:
+        assert process.pid is not None
+        os.kill(process.pid, signal.SIGKILL)
+        # Who comes only now waits for the next turn.
+        waiting.append(asyncio.ensure_future(process.without(_nothing_else)))
+        with pytest.raises(UnknownCommitError):
+            await process.run(_nothing)
+
+    await process.start()
+    try:
+        await process.without(write)
+        async with asyncio.timeout(20):
+            await waiting[0]
+    finally:
+        await process.stop()
 
 
 async def test_old_runs_are_removed_by_the_process(database: SqliteDatabase) -> None:

@@ -173,7 +173,10 @@ class _Channel(asyncio.Protocol):
         return await done
 
     def tell(self, number: int, command: Command) -> None:
-        self._transport.write(encode_order(command, number))
+        """Give an order that has no answer; to a process that has died meanwhile, none."""
+        # uvloop raises where nobody listens any more.
+        if not self.is_closed:
+            self._transport.write(encode_order(command, number))
 
     def close(self) -> None:
         """Say that nothing more comes; what is under way is finished there, and nobody waits for it any more."""
