@@ -21,7 +21,7 @@ from jobwheel.admin.domain.report import RunCounts, Slice
 from jobwheel.admin.services.paced_reads import PacedReads
 from jobwheel.admin.services.settling import Settling
 from jobwheel.admin.services.slices import SLICE, Slices
-from jobwheel.admin.store import events, old_runs, reports, schema
+from jobwheel.admin.store import events, old_runs, reports, schema, sqlite_process
 from jobwheel.admin.store.errors import DatabaseInUseError, DatabaseUnusableError, UnknownCommitError
 from jobwheel.admin.store.sqlite_database import SqliteDatabase
 from jobwheel.admin.store.sqlite_process import SqliteProcess
@@ -139,6 +139,24 @@ async def test_a_process_that_dies_leaves_an_unknown_commit_and_has_an_heir(data
     with pytest.raises(UnknownCommitError):
         await waiting
     await held_up
+    await database.write_batch(events.insert_events, [_event(4)])
+    assert _pid(database) != first
+    assert [number for number in await _stored(database) if number != 2] == [1, 3, 4]
+
+
+async def test_a_process_that_hangs_is_killed_and_has_an_heir(
+    database: SqliteDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who waited for it, the stop of the admin as well, waited without end."""
+    monkeypatch.setattr(sqlite_process, "_HANGS_AFTER_S", 0.2)
+    await database.write_batch(events.insert_events, [_event(1)])
+    first = _pid(database)
+    os.kill(first, signal.SIGSTOP)
+    waiting = asyncio.ensure_future(database.write_batch(events.insert_events, [_event(2)]))
+    async with asyncio.timeout(20):
+        await database.write(events.insert_events, [_event(3)])
+        with pytest.raises(UnknownCommitError):
+            await waiting
     await database.write_batch(events.insert_events, [_event(4)])
     assert _pid(database) != first
     assert [number for number in await _stored(database) if number != 2] == [1, 3, 4]
