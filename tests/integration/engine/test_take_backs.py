@@ -14,6 +14,7 @@ from jobwheel.admin.store.errors import DatabaseUnusableError, UnknownCommitErro
 from tests.support.due_runs import all_done, write_due
 from tests.support.live_admin import LiveAdmin, live_admin, until
 from tests.support.recording_executor import RecordingExecutor, hang
+from tests.support.recoveries import looked
 
 Write = Callable[..., Any]
 
@@ -119,3 +120,33 @@ async def test_what_goes_nowhere_when_nobody_learns_whether_it_was_taken_back(
         assert {run.outcome for run in await all_done(live, job)} == {Outcome.SUCCEEDED}
         assert sorted(run.log_id for run in alive.runs()) == run_ids
     assert (len(refused), len(unknown)) == (1, 2)
+
+
+async def test_a_run_whose_end_is_being_written_has_no_other_turn(
+    live: LiveAdmin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After an outage the recovery may be sooner than the writer; and the end that is written at last is of before."""
+    writing, is_back = asyncio.Event(), asyncio.Event()
+
+    async def late(write: Write, work: Write, *args: Any) -> Any:
+        writing.set()
+        await is_back.wait()
+        return await write(work, *args)
+
+    async with live.executor(hang) as executor:
+        await executor.register()
+        job = await live.job()
+        await executor.leave()
+        replace_write(live, monkeypatch, run_log.apply, late)
+        (run_id,) = await write_due(live, job, 1)
+        await asyncio.wait_for(writing.wait(), 5)
+        await live.change_run(run_id, sent_ms=live.admin.database.now_ms() - 60_000)
+        await executor.register()
+        await looked(live)
+        feeding = live.admin.engine._feeding
+        passes = feeding.passes
+        await until(lambda: feeding.passes >= passes + 2)
+        is_back.set()
+        run = await live.done(run_id)
+        assert (run.outcome, run.executor_address) == (Outcome.FAILED, "")
+        assert executor.runs() == []

@@ -7,7 +7,7 @@ import msgspec
 
 from jobwheel.admin.domain.ids import RunId
 from jobwheel.admin.domain.run import PendingRun
-from jobwheel.admin.domain.writes import Accepted, RunWrite, Settlement
+from jobwheel.admin.domain.writes import Accepted, RunWrite, Settlement, Unsent
 from jobwheel.admin.engine.context import EngineContext
 from jobwheel.admin.engine.early_answers import EarlyAnswers
 from jobwheel.admin.store import run_log
@@ -99,6 +99,7 @@ class RunLogWriter(Service):
         )
         self._answers = EarlyAnswers(self._add_answer, context.clock, self._is_behind)
         self._full_s = -_FULL_FOR_S
+        self._unsent: set[RunId] = set()
 
     def __len__(self) -> int:
         """How many writes wait."""
@@ -108,6 +109,10 @@ class RunLogWriter(Service):
         """Return once it is not far behind: before that, whoever sends more only makes it later with all of it."""
         while len(self) >= _FAR_BEHIND:
             await self.clock.wait(_LOOK_EVERY_S)
+
+    def holds_end(self, run_id: RunId) -> bool:
+        """Whether it is still to be written that the run ended without being sent."""
+        return run_id in self._unsent
 
     def add(self, write: RunWrite) -> None:
         """Write this with the next batch. A write that cannot be made is logged; recovery finds its run.
@@ -119,6 +124,8 @@ class RunLogWriter(Service):
         else:
             self._answers.write_out(write.run_id)
             self._buffer.add(_Entry(write))
+            if isinstance(write, Unsent):
+                self._unsent.add(write.run_id)
 
     async def write_all(self, writes: Sequence[RunWrite]) -> list[RunId]:
         """Return once all of these are committed: the runs that they did not end, as they had ended, or are not there.
@@ -160,6 +167,8 @@ class RunLogWriter(Service):
         node_id, language = context.node.id, context.messages.language
         applied = await context.database.write_batch(run_log.apply, context.zone, node_id, writes, language)
         ended = {each.run_id for each in applied.ended}
+        if self._unsent:
+            self._unsent.difference_update([write.run_id for write in writes])
         for entry in entries:
             if entry.receipt is not None:
                 entry.receipt.note_written(entry.write.run_id, ended)
@@ -184,6 +193,7 @@ class RunLogWriter(Service):
         return [entry.write for entry in entries if not entry.is_void]
 
     def _reject(self, entry: _Entry, error: Exception) -> None:
+        self._unsent.discard(entry.write.run_id)
         log.error(
             "run_log.write_failed", run_id=entry.write.run_id, write=type(entry.write).__name__, error=repr(error)
         )
