@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jobwheel.admin.domain.run import Outcome
+from jobwheel.admin.domain.run import Outcome, Phase
 from jobwheel.admin.store import run_log
 from jobwheel.admin.store.errors import DatabaseUnusableError, UnknownCommitError
 from tests.support.due_runs import all_done, write_due
@@ -150,3 +150,27 @@ async def test_a_run_whose_end_is_being_written_has_no_other_turn(
         run = await live.done(run_id)
         assert (run.outcome, run.executor_address) == (Outcome.FAILED, "")
         assert executor.runs() == []
+
+
+async def test_a_run_whose_answer_cannot_be_written_is_not_found_stuck_again_and_again(
+    live: LiveAdmin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As while the disk is full, which may last: each pass would leave another write to wait in the memory."""
+    refused, has_room = asyncio.Event(), asyncio.Event()
+
+    async def refuse(write: Write, work: Write, *args: Any) -> Any:
+        if has_room.is_set():
+            return await write(work, *args)
+        refused.set()
+        raise DatabaseUnusableError("test", "database or disk is full")
+
+    async with live.executor(reports=False) as executor:
+        await executor.register()
+        replace_write(live, monkeypatch, run_log.apply, refuse)
+        (run_id,) = await write_due(live, await live.job(), 1)
+        await asyncio.wait_for(refused.wait(), 5)
+        await live.change_run(run_id, sent_ms=live.admin.database.now_ms() - 60_000)
+        await looked(live)
+        assert len(live.admin.engine.writer) == 0
+        has_room.set()
+        await live.run_when(run_id, lambda run: run.phase is Phase.ACCEPTED)

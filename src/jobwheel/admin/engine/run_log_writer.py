@@ -7,7 +7,7 @@ import msgspec
 
 from jobwheel.admin.domain.ids import RunId
 from jobwheel.admin.domain.run import PendingRun
-from jobwheel.admin.domain.writes import Accepted, RunWrite, Settlement, Unsent
+from jobwheel.admin.domain.writes import Accepted, RunWrite, Settlement
 from jobwheel.admin.engine.context import EngineContext
 from jobwheel.admin.engine.early_answers import EarlyAnswers
 from jobwheel.admin.store import run_log
@@ -99,7 +99,7 @@ class RunLogWriter(Service):
         )
         self._answers = EarlyAnswers(self._add_answer, context.clock, self._is_behind)
         self._full_s = -_FULL_FOR_S
-        self._unsent: set[RunId] = set()
+        self._waiting: set[RunId] = set()
 
     def __len__(self) -> int:
         """How many writes wait."""
@@ -110,9 +110,9 @@ class RunLogWriter(Service):
         while len(self) >= _FAR_BEHIND:
             await self.clock.wait(_LOOK_EVERY_S)
 
-    def holds_end(self, run_id: RunId) -> bool:
-        """Whether it is still to be written that the run ended without being sent."""
-        return run_id in self._unsent
+    def holds(self, run_id: RunId) -> bool:
+        """Whether what came of the run is still to be written."""
+        return run_id in self._waiting or self._answers.keeps(run_id)
 
     def add(self, write: RunWrite) -> None:
         """Write this with the next batch. A write that cannot be made is logged; recovery finds its run.
@@ -123,9 +123,7 @@ class RunLogWriter(Service):
             self._answers.keep(write)
         else:
             self._answers.write_out(write.run_id)
-            self._buffer.add(_Entry(write))
-            if isinstance(write, Unsent):
-                self._unsent.add(write.run_id)
+            self._put(_Entry(write))
 
     async def write_all(self, writes: Sequence[RunWrite]) -> list[RunId]:
         """Return once all of these are committed: the runs that they did not end, as they had ended, or are not there.
@@ -137,7 +135,7 @@ class RunLogWriter(Service):
             return []
         receipt = _Receipt(len(writes))
         for write in writes:
-            self._buffer.add(_Entry(self._with_answer(write), receipt))
+            self._put(_Entry(self._with_answer(write), receipt))
         return await receipt.done
 
     async def on_start(self) -> None:
@@ -149,7 +147,11 @@ class RunLogWriter(Service):
         await self._buffer.stop()
 
     def _add_answer(self, answer: Accepted, *, early: bool) -> None:
-        self._buffer.add(_Entry(answer, early=early))
+        self._put(_Entry(answer, early=early))
+
+    def _put(self, entry: _Entry) -> None:
+        self._waiting.add(entry.write.run_id)
+        self._buffer.add(entry)
 
     def _is_behind(self) -> bool:
         """Whether batches were full a moment ago, of other writes than early answers for the most part."""
@@ -160,15 +162,16 @@ class RunLogWriter(Service):
         return write if answer is None else msgspec.structs.replace(write, accepted=answer)
 
     async def _flush(self, entries: Sequence[_Entry]) -> None:
-        context = self._context
         writes = self._due(entries)
-        if not writes:
-            return
+        if writes:
+            await self._write(entries, writes)
+        self._waiting.difference_update([entry.write.run_id for entry in entries])
+
+    async def _write(self, entries: Sequence[_Entry], writes: Sequence[RunWrite]) -> None:
+        context = self._context
         node_id, language = context.node.id, context.messages.language
         applied = await context.database.write_batch(run_log.apply, context.zone, node_id, writes, language)
         ended = {each.run_id for each in applied.ended}
-        if self._unsent:
-            self._unsent.difference_update([write.run_id for write in writes])
         for entry in entries:
             if entry.receipt is not None:
                 entry.receipt.note_written(entry.write.run_id, ended)
@@ -193,7 +196,7 @@ class RunLogWriter(Service):
         return [entry.write for entry in entries if not entry.is_void]
 
     def _reject(self, entry: _Entry, error: Exception) -> None:
-        self._unsent.discard(entry.write.run_id)
+        self._waiting.discard(entry.write.run_id)
         log.error(
             "run_log.write_failed", run_id=entry.write.run_id, write=type(entry.write).__name__, error=repr(error)
         )
