@@ -12,6 +12,7 @@ from jobwheel.admin.engine.context import EngineContext
 from jobwheel.admin.engine.early_answers import EarlyAnswers
 from jobwheel.admin.store import run_log
 from jobwheel.admin.store.database import is_outage
+from jobwheel.admin.store.errors import DatabaseUnusableError
 from jobwheel.kernel.buffer import BatchingBuffer, BufferLimits
 from jobwheel.kernel.logging import get_logger
 from jobwheel.kernel.service import Service
@@ -129,10 +130,14 @@ class RunLogWriter(Service):
         """Return once all of these are committed: the runs that they did not end, as they had ended, or are not there.
 
         Raises:
+            DatabaseUnusableError: the database takes no writes, and many wait for it already: as long as nobody is told
+                when theirs are written, executors send theirs again and again.
             Exception: what the database said of the first that could not be written; the others are.
         """
         if not writes:
             return []
+        if self._buffer.waits_out_outage and len(self) >= _MOST_WRITES:
+            raise DatabaseUnusableError(self._context.database.where, f"{len(self)} writes wait already until it can")
         receipt = _Receipt(len(writes))
         for write in writes:
             self._put(_Entry(self._with_answer(write), receipt))
