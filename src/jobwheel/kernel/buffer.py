@@ -56,6 +56,8 @@ class BatchingBuffer(Service, Generic[Item]):
         self._idle = asyncio.Event()
         self._idle.set()
         self._draining = False
+        self.waits_out_outage = False
+        """Whether the last try failed, and no item was to blame for it: what waits does so for as long as it takes."""
 
     def __len__(self) -> int:
         """How many items wait, without those being flushed."""
@@ -136,9 +138,11 @@ class BatchingBuffer(Service, Generic[Item]):
             except Exception as error:  # noqa: BLE001 - whatever went wrong, the items must not be lost
                 log.warning("buffer.flush_failed", buffer=self.name, items=len(items), error=repr(error))
                 rounds += 1
-                failures += not self._is_outage(error)
+                self.waits_out_outage = self._is_outage(error)
+                failures += not self.waits_out_outage
                 if failures >= tries:
                     return error
             else:
+                self.waits_out_outage = False
                 return None
             await self.clock.wait(self._backoff.delay_s(rounds))

@@ -12,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
+import uvloop
 from sqlalchemy import func, insert, select
 
 from jobwheel.admin.domain.event import EventKind, NewEvent
@@ -20,9 +21,10 @@ from jobwheel.admin.domain.report import RunCounts, Slice
 from jobwheel.admin.services.paced_reads import PacedReads
 from jobwheel.admin.services.settling import Settling
 from jobwheel.admin.services.slices import SLICE, Slices
-from jobwheel.admin.store import events, old_runs, reports, schema
+from jobwheel.admin.store import events, old_runs, reports, schema, sqlite_process
 from jobwheel.admin.store.errors import DatabaseInUseError, DatabaseUnusableError, UnknownCommitError
 from jobwheel.admin.store.sqlite_database import SqliteDatabase
+from jobwheel.admin.store.sqlite_process import SqliteProcess
 from jobwheel.admin.store.tables import job_day, job_log
 from jobwheel.kernel.clock import SystemClock
 from tests.support.eventually import eventually
@@ -142,6 +144,24 @@ async def test_a_process_that_dies_leaves_an_unknown_commit_and_has_an_heir(data
     assert [number for number in await _stored(database) if number != 2] == [1, 3, 4]
 
 
+async def test_a_process_that_hangs_is_killed_and_has_an_heir(
+    database: SqliteDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who waited for it, the stop of the admin as well, waited without end."""
+    monkeypatch.setattr(sqlite_process, "_HANGS_AFTER_S", 0.2)
+    await database.write_batch(events.insert_events, [_event(1)])
+    first = _pid(database)
+    os.kill(first, signal.SIGSTOP)
+    waiting = asyncio.ensure_future(database.write_batch(events.insert_events, [_event(2)]))
+    async with asyncio.timeout(20):
+        await database.write(events.insert_events, [_event(3)])
+        with pytest.raises(UnknownCommitError):
+            await waiting
+    await database.write_batch(events.insert_events, [_event(4)])
+    assert _pid(database) != first
+    assert [number for number in await _stored(database) if number != 2] == [1, 3, 4]
+
+
 async def test_signals_that_mean_the_admin_do_not_end_it(database: SqliteDatabase) -> None:
     await database.write_batch(events.insert_events, [_event(1)])
     first = _pid(database)
@@ -190,6 +210,47 @@ async def test_a_file_that_cannot_be_opened_any_more_is_said(database: SqliteDat
         await database.write_batch(events.insert_events, [_event(2)])
     with pytest.raises(DatabaseUnusableError, match="unable to open"):
         await database.write_batch(events.insert_events, [_event(2)])
+
+
+async def test_a_process_that_cannot_open_the_file_holds_up_nobody_else(tmp_path: Path) -> None:
+    """As when a tool had the file for seconds just then: what else is written at a start was waited for without end."""
+    process = SqliteProcess(tmp_path, None)
+    await process.start()
+    try:
+        async with asyncio.timeout(20):
+            await process.without(_nothing_else)
+    finally:
+        await process.stop()
+
+
+async def _nothing_else() -> None:
+    pass
+
+
+def test_whoever_waits_while_the_process_dies_has_a_turn(tmp_path: Path) -> None:
+    """On the loop that an admin has, on which nothing may be written to a connection that is gone."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_dies_while_another_writes(SqliteProcess(tmp_path / "jobwheel.db", None)))
+
+
+async def _dies_while_another_writes(process: SqliteProcess) -> None:
+    waiting = []
+
+    async def write() -> None:
+        assert process.pid is not None
+        os.kill(process.pid, signal.SIGKILL)
+        # Who comes only now waits for the next turn.
+        waiting.append(asyncio.ensure_future(process.without(_nothing_else)))
+        with pytest.raises(UnknownCommitError):
+            await process.run(_nothing)
+
+    await process.start()
+    try:
+        await process.without(write)
+        async with asyncio.timeout(20):
+            await waiting[0]
+    finally:
+        await process.stop()
 
 
 async def test_old_runs_are_removed_by_the_process(database: SqliteDatabase) -> None:

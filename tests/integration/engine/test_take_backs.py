@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from jobwheel.admin.domain.run import Outcome
+from jobwheel.admin.domain.run import Outcome, Phase
 from jobwheel.admin.store import run_log
 from jobwheel.admin.store.errors import DatabaseUnusableError, UnknownCommitError
 from tests.support.due_runs import all_done, write_due
 from tests.support.live_admin import LiveAdmin, live_admin, until
 from tests.support.recording_executor import RecordingExecutor, hang
+from tests.support.recoveries import looked
 
 Write = Callable[..., Any]
 
@@ -119,3 +120,57 @@ async def test_what_goes_nowhere_when_nobody_learns_whether_it_was_taken_back(
         assert {run.outcome for run in await all_done(live, job)} == {Outcome.SUCCEEDED}
         assert sorted(run.log_id for run in alive.runs()) == run_ids
     assert (len(refused), len(unknown)) == (1, 2)
+
+
+async def test_a_run_whose_end_is_being_written_has_no_other_turn(
+    live: LiveAdmin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After an outage the recovery may be sooner than the writer; and the end that is written at last is of before."""
+    writing, is_back = asyncio.Event(), asyncio.Event()
+
+    async def late(write: Write, work: Write, *args: Any) -> Any:
+        writing.set()
+        await is_back.wait()
+        return await write(work, *args)
+
+    async with live.executor(hang) as executor:
+        await executor.register()
+        job = await live.job()
+        await executor.leave()
+        replace_write(live, monkeypatch, run_log.apply, late)
+        (run_id,) = await write_due(live, job, 1)
+        await asyncio.wait_for(writing.wait(), 5)
+        await live.change_run(run_id, sent_ms=live.admin.database.now_ms() - 60_000)
+        await executor.register()
+        await looked(live)
+        feeding = live.admin.engine._feeding
+        passes = feeding.passes
+        await until(lambda: feeding.passes >= passes + 2)
+        is_back.set()
+        run = await live.done(run_id)
+        assert (run.outcome, run.executor_address) == (Outcome.FAILED, "")
+        assert executor.runs() == []
+
+
+async def test_a_run_whose_answer_cannot_be_written_is_not_found_stuck_again_and_again(
+    live: LiveAdmin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As while the disk is full, which may last: each pass would leave another write to wait in the memory."""
+    refused, has_room = asyncio.Event(), asyncio.Event()
+
+    async def refuse(write: Write, work: Write, *args: Any) -> Any:
+        if has_room.is_set():
+            return await write(work, *args)
+        refused.set()
+        raise DatabaseUnusableError("test", "database or disk is full")
+
+    async with live.executor(reports=False) as executor:
+        await executor.register()
+        replace_write(live, monkeypatch, run_log.apply, refuse)
+        (run_id,) = await write_due(live, await live.job(), 1)
+        await asyncio.wait_for(refused.wait(), 5)
+        await live.change_run(run_id, sent_ms=live.admin.database.now_ms() - 60_000)
+        await looked(live)
+        assert len(live.admin.engine.writer) == 0
+        has_room.set()
+        await live.run_when(run_id, lambda run: run.phase is Phase.ACCEPTED)

@@ -199,6 +199,27 @@ async def test_an_executor_that_comes_back_in_the_same_moment_is_live(store: Sto
     assert addresses(book, group_id) == [A]
 
 
+async def test_a_beat_that_began_before_the_removal_does_not_bring_the_address_back(store: Store) -> None:
+    """An executor that stops breaks off its beat, which the admin still writes, and leaves."""
+    book, made = services(store)
+    group_id = await store.group()
+    await made.register(request_of(A))
+    beat, seen = store.database.write, []
+
+    async def write(work: Any, *args: Any) -> Any:
+        answer = await beat(work, *args)
+        store.database.write = beat  # type: ignore[method-assign]
+        # The beat is written, and the address leaves before its task has its turn.
+        book.remove("orders", A)
+        seen.append(addresses(book, group_id))
+        return answer
+
+    store.database.write = write  # type: ignore[assignment]
+    await made.register(request_of(A))
+    assert seen == [[]]
+    assert (addresses(book, group_id), book.has_left(group_id, A)) == ([], True)
+
+
 async def test_a_reading_that_began_before_the_removal_does_not_bring_the_address_back(store: Store) -> None:
     book, made = services(store)
     group_id = await store.group()

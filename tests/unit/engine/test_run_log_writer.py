@@ -13,6 +13,7 @@ from jobwheel.admin.engine.context import EngineContext, EngineLimits
 from jobwheel.admin.engine.figures import Counters
 from jobwheel.admin.engine.node import Node
 from jobwheel.admin.engine.run_log_writer import RunLogWriter
+from jobwheel.admin.store.errors import DatabaseUnusableError
 from jobwheel.kernel.fake_clock import FakeClock
 from tests.support.eventually import eventually
 from tests.support.store import INSTANCE, NOW_MS, Store
@@ -147,3 +148,26 @@ async def test_who_sends_waits_while_it_is_far_behind(writer: RunLogWriter, batc
         await clock.advance(0.1)
     await asyncio.wait_for(waiting, 5)
     await asyncio.wait_for(written, 5)
+
+
+async def test_results_are_refused_while_the_database_takes_none_and_many_wait(
+    writer: RunLogWriter, batches: Batches, clock: FakeClock
+) -> None:
+    """Executors that get no answer send them again and again: each time as many more would wait in the memory."""
+    many = [result(-n) for n in range(1, FULL + 1)]
+    batches.errors.append(DatabaseUnusableError("here", "database or disk is full"))
+    batches.let_through.set()
+    first = asyncio.create_task(writer.write_all([result(-1)]))
+    await clock.advance(0.01)
+    await eventually(lambda: not batches.errors)
+    waiting = asyncio.create_task(writer.write_all(many))
+    await eventually(lambda: len(writer) == FULL)
+    (refused,) = await asyncio.gather(asyncio.wait_for(writer.write_all(many), 1), return_exceptions=True)
+    waiting_then = len(writer)
+    # What waits is written by itself, and then others are taken again.
+    await clock.advance(1)
+    await asyncio.wait_for(asyncio.gather(first, waiting), 5)
+    again = asyncio.create_task(writer.write_all(many))
+    await clock.advance(1)
+    await asyncio.wait_for(again, 5)
+    assert (type(refused), waiting_then) == (DatabaseUnusableError, FULL)

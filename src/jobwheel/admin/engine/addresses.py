@@ -165,10 +165,15 @@ class AddressBook:
         self._left[app_name, address] = self._database.now_ms()
         self._live.clear()
 
-    def welcome(self, app_name: str, address: str) -> None:
-        """An address that left has registered anew."""
-        self._left.pop((app_name, address), None)
-        self._live.clear()
+    def left_ms(self, app_name: str, address: str) -> int | None:
+        """When an address left the registry, by the database's clock; None if it has not, as far as is remembered."""
+        return self._left.get((app_name, address))
+
+    def welcome(self, app_name: str, address: str, left_ms: int | None) -> None:
+        """An address has registered anew; it had left at `left_ms` when it did. Has it left since, it stays out."""
+        if self.left_ms(app_name, address) == left_ms:
+            self._left.pop((app_name, address), None)
+            self._live.clear()
 
     def has_left(self, group_id: GroupId, address: str) -> bool:
         """Whether an address that was a candidate has left the registry since."""

@@ -50,6 +50,10 @@ class EarlyAnswers(Service):
         """How many are kept, without those that wait for their turn to be written."""
         return len(self._kept)
 
+    def keeps(self, run_id: RunId) -> bool:
+        """Whether an answer of the run is kept."""
+        return run_id in self._kept
+
     def keep(self, answer: Accepted) -> None:
         """Keep it; an earlier one of the same run (which was sent again) is written now."""
         self.write_out(answer.run_id)

@@ -103,14 +103,15 @@ class Recovery:
     async def _free_stuck(self) -> None:
         """A run that the database has as being sent by this node, and that nobody here is sending.
 
-        One without an address was sent nowhere: it has its turn again.
+        One without an address was sent nowhere: it has its turn again. What waits to be written, as long as the
+        database takes nothing, says itself what became of its run; an end would end the run once it is under way.
         """
         context = self._context
         now_ms = context.clock.now()
         before_ms = now_ms - int(context.limits.send_timeout_s * 1000) - _STALE_MARGIN_MS
         node_id = context.node.id
         sending = await context.database.read(run_log.sending_since, node_id, before_ms, _MOST)
-        stuck = [run for run in sending if not self._is_in_flight(run.id)]
+        stuck = [run for run in sending if not self._is_in_flight(run.id) and not self._writer.holds(run.id)]
         for run in stuck:
             log.warning("recovery.stuck_in_sending", run_id=run.id)
             if run.address:

@@ -12,6 +12,7 @@ from jobwheel.admin.engine.context import EngineContext
 from jobwheel.admin.engine.early_answers import EarlyAnswers
 from jobwheel.admin.store import run_log
 from jobwheel.admin.store.database import is_outage
+from jobwheel.admin.store.errors import DatabaseUnusableError
 from jobwheel.kernel.buffer import BatchingBuffer, BufferLimits
 from jobwheel.kernel.logging import get_logger
 from jobwheel.kernel.service import Service
@@ -99,6 +100,7 @@ class RunLogWriter(Service):
         )
         self._answers = EarlyAnswers(self._add_answer, context.clock, self._is_behind)
         self._full_s = -_FULL_FOR_S
+        self._waiting: set[RunId] = set()
 
     def __len__(self) -> int:
         """How many writes wait."""
@@ -109,6 +111,10 @@ class RunLogWriter(Service):
         while len(self) >= _FAR_BEHIND:
             await self.clock.wait(_LOOK_EVERY_S)
 
+    def holds(self, run_id: RunId) -> bool:
+        """Whether what came of the run is still to be written."""
+        return run_id in self._waiting or self._answers.keeps(run_id)
+
     def add(self, write: RunWrite) -> None:
         """Write this with the next batch. A write that cannot be made is logged; recovery finds its run.
 
@@ -118,19 +124,23 @@ class RunLogWriter(Service):
             self._answers.keep(write)
         else:
             self._answers.write_out(write.run_id)
-            self._buffer.add(_Entry(write))
+            self._put(_Entry(write))
 
     async def write_all(self, writes: Sequence[RunWrite]) -> list[RunId]:
         """Return once all of these are committed: the runs that they did not end, as they had ended, or are not there.
 
         Raises:
+            DatabaseUnusableError: the database takes no writes, and many wait for it already: as long as nobody is told
+                when theirs are written, executors send theirs again and again.
             Exception: what the database said of the first that could not be written; the others are.
         """
         if not writes:
             return []
+        if self._buffer.waits_out_outage and len(self) >= _MOST_WRITES:
+            raise DatabaseUnusableError(self._context.database.where, f"{len(self)} writes wait already until it can")
         receipt = _Receipt(len(writes))
         for write in writes:
-            self._buffer.add(_Entry(self._with_answer(write), receipt))
+            self._put(_Entry(self._with_answer(write), receipt))
         return await receipt.done
 
     async def on_start(self) -> None:
@@ -142,7 +152,11 @@ class RunLogWriter(Service):
         await self._buffer.stop()
 
     def _add_answer(self, answer: Accepted, *, early: bool) -> None:
-        self._buffer.add(_Entry(answer, early=early))
+        self._put(_Entry(answer, early=early))
+
+    def _put(self, entry: _Entry) -> None:
+        self._waiting.add(entry.write.run_id)
+        self._buffer.add(entry)
 
     def _is_behind(self) -> bool:
         """Whether batches were full a moment ago, of other writes than early answers for the most part."""
@@ -153,10 +167,13 @@ class RunLogWriter(Service):
         return write if answer is None else msgspec.structs.replace(write, accepted=answer)
 
     async def _flush(self, entries: Sequence[_Entry]) -> None:
-        context = self._context
         writes = self._due(entries)
-        if not writes:
-            return
+        if writes:
+            await self._write(entries, writes)
+        self._waiting.difference_update([entry.write.run_id for entry in entries])
+
+    async def _write(self, entries: Sequence[_Entry], writes: Sequence[RunWrite]) -> None:
+        context = self._context
         node_id, language = context.node.id, context.messages.language
         applied = await context.database.write_batch(run_log.apply, context.zone, node_id, writes, language)
         ended = {each.run_id for each in applied.ended}
@@ -184,6 +201,7 @@ class RunLogWriter(Service):
         return [entry.write for entry in entries if not entry.is_void]
 
     def _reject(self, entry: _Entry, error: Exception) -> None:
+        self._waiting.discard(entry.write.run_id)
         log.error(
             "run_log.write_failed", run_id=entry.write.run_id, write=type(entry.write).__name__, error=repr(error)
         )

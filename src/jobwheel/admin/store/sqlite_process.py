@@ -19,13 +19,16 @@ log = get_logger(__name__)
 Answer = TypeVar("Answer")
 
 _END_WAIT_S: Final = 10.0
+_HANGS_AFTER_S: Final = 60.0
+"""What comes before a hold is done, or refused since a tool has the file, long before that."""
 _MOST_TOGETHER: Final = 32
 
 
 class SqliteProcess:
     """Has transactions written by a process of its own, in the order in which they come.
 
-    It is started with the first transaction, and again if it has died: what it was given then has an unknown end.
+    It is started with the first transaction, and again if it has died: what it was given then has an unknown end. One
+    that hangs is killed when somebody else wants to write, as a node's heartbeat does each few seconds.
 
     Args:
         path: the database.
@@ -95,11 +98,24 @@ class SqliteProcess:
         channel = self._channel
         if channel is None or channel.is_closed:
             return None
+        asked = asyncio.ensure_future(channel.ask(next(self._numbers), Command.HOLD))
+        # In two halves: after this process was frozen its time is up before it looks what was answered meanwhile.
+        if not (await _is_done(asked, _HANGS_AFTER_S / 2) or await _is_done(asked, _HANGS_AFTER_S / 2)):
+            self._end_hanging(channel)
         try:
-            await channel.ask(next(self._numbers), Command.HOLD)
+            await asked
         except UnknownCommitError:
             return None
+        except Exception as error:  # noqa: BLE001 - whatever kept it from its work, it writes nothing
+            log.warning("database.process_not_held", error=repr(error))
+            return None
         return channel
+
+    def _end_hanging(self, channel: "_Channel") -> None:
+        """Kill the process, so that whoever waits for it is told. A stop under way does so by itself."""
+        if channel is self._channel and self._process is not None:
+            log.error("database.process_hangs", pid=self._process.pid, waited_s=_HANGS_AFTER_S)
+            self._process.kill()
 
     async def _open_channel(self) -> "_Channel":
         if self._channel is None or self._channel.is_closed:
@@ -170,7 +186,10 @@ class _Channel(asyncio.Protocol):
         return await done
 
     def tell(self, number: int, command: Command) -> None:
-        self._transport.write(encode_order(command, number))
+        """Give an order that has no answer; to a process that has died meanwhile, none."""
+        # uvloop raises where nobody listens any more.
+        if not self.is_closed:
+            self._transport.write(encode_order(command, number))
 
     def close(self) -> None:
         """Say that nothing more comes; what is under way is finished there, and nobody waits for it any more."""
@@ -184,6 +203,11 @@ class _Channel(asyncio.Protocol):
             done.set_result(answered.answer)
         else:
             done.set_exception(answered.error)
+
+
+async def _is_done(task: "asyncio.Task[Any]", within_s: float) -> bool:
+    await asyncio.wait({task}, timeout=within_s)
+    return task.done()
 
 
 async def _settle(write: Callable[[], Awaitable[Any]], done: "asyncio.Future[Any]") -> None:
