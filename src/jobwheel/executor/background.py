@@ -45,11 +45,17 @@ def short_turns() -> Iterator[None]:
 
 
 def before_exit(callback: Callable[[], None]) -> None:
-    """Call back when the program ends by itself, while threads still work."""
+    """Call back when the program ends by itself, while threads still work; not at the end of a child that is forked."""
+    process = os.getpid()
+
+    def call() -> None:
+        if os.getpid() == process:
+            callback()
+
     # `atexit` is too late for an executor, which needs threads and pools of threads to stop: the pools are closed by
     # then. They register themselves here, before us, and what is registered last is called first.
     register: Callable[[Callable[[], None]], object] = getattr(threading, "_register_atexit", atexit.register)
-    register(callback)
+    register(call)
 
 
 class ExecutorThread:
