@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.executor.conftest import Launch, registered
+from tests.support.http_peer import unused_port
 from tests.support.recording_admin import RecordingAdmin
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(60)]
@@ -71,3 +72,40 @@ def test_a_child_that_starts_the_executor_itself_stops_it_at_its_end(
         (tmp_path / name).touch()
     assert process.wait(20) == 0
     assert len(admin.of("registryRemove")) == 2
+
+
+FORKS = """
+import multiprocessing, pathlib, threading
+from jobwheel import Executor
+
+executor = Executor(app_name="demo")
+
+def outlive():
+    pathlib.Path("begun").touch()
+    while not pathlib.Path("leave").exists():
+        threading.Event().wait(0.01)
+
+@executor.job("forks")
+def forks():
+    multiprocessing.get_context("fork").Process(target=outlive).start()
+    while not pathlib.Path("begun").exists():
+        threading.Event().wait(0.01)
+
+executor.run()
+"""
+
+
+def test_a_child_that_outlives_the_executor_keeps_the_port_from_nobody(
+    launch_python: Launch, admin: RecordingAdmin, tmp_path: Path
+) -> None:
+    port = str(unused_port())
+    process = launch_python("-c", FORKS, JOBWHEEL_EXECUTOR_PORT=port)
+    try:
+        admin.result_of(registered(admin).run("forks"))
+        process.kill()
+        process.wait(20)
+        second = launch_python("-c", FORKS, JOBWHEEL_EXECUTOR_PORT=port)
+        assert registered(admin, 2).post("/beat", {})["code"] == 200
+        assert second.poll() is None
+    finally:
+        (tmp_path / "leave").touch()
