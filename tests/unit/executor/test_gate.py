@@ -2,12 +2,14 @@ import contextlib
 import os
 import threading
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from jobwheel.executor.accepted_run import AcceptedRun
 from jobwheel.executor.control import RunControl
+from jobwheel.executor.disk_threads import DiskThreads
 from jobwheel.executor.errors import StorageError
 from jobwheel.executor.execution import JobRunner
 from jobwheel.executor.gate import DISCARD_LATER, Refusal, RunGate
@@ -210,6 +212,22 @@ async def test_a_closed_gate_judges_a_batch_run_by_run(tmp_path: Path) -> None:
     await gate.submit_all(requests_of(1))
     gate.close()
     gate.close()
+    assert reasons(await gate.submit_all(requests_of(1, 2))) == [Reason.REPEATED, Reason.STOPPING]
+
+
+async def test_a_gate_that_closes_just_now_says_that_it_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = new_gate(RunLogFolder(tmp_path, SystemClock()), Pool())
+    assert await gate.submit_one(REQUEST) is None
+    do = DiskThreads.do
+
+    async def late(threads: DiskThreads, function: Any, *args: Any) -> Any:
+        # By another thread, when this one has seen that it is open.
+        gate.close()
+        return await do(threads, function, *args)
+
+    monkeypatch.setattr(DiskThreads, "do", late)
+    assert reasons([await gate.submit_one(REQUEST)]) == [Reason.REPEATED]
+    monkeypatch.setattr(gate, "_closed", False)
     assert reasons(await gate.submit_all(requests_of(1, 2))) == [Reason.REPEATED, Reason.STOPPING]
 
 
