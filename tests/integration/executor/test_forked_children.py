@@ -1,12 +1,18 @@
 """Children that a handler forks: they are no executors, and keep nothing from one."""
 
+import contextlib
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.integration.executor.conftest import Launch, registered
 from tests.support.http_peer import unused_port
-from tests.support.recording_admin import RecordingAdmin
+from tests.support.processes import group_members
+from tests.support.recording_admin import RecordingAdmin, wait_until
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(60)]
 
@@ -109,3 +115,41 @@ def test_a_child_that_outlives_the_executor_keeps_the_port_from_nobody(
         assert second.poll() is None
     finally:
         (tmp_path / "leave").touch()
+
+
+DIES_AND_LEAVES_A_CHILD = """
+import os, signal, sys
+from jobwheel.executor.child_process import ChildProcess, Command
+from jobwheel.executor.handler_process import HandlerProcess
+from jobwheel.kernel.clock import SystemClock
+
+def leave(_level, group):
+    print(group, flush=True)
+    reader, writer = os.pipe()
+    if os.fork() == 0:
+        os.write(writer, b"x")
+        sys.stdin.read()
+        os._exit(0)
+    os.read(reader, 1)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+if sys.argv[1] == "handler":
+    handler = HandlerProcess("handler")
+    leave("", handler._process.pid)
+ChildProcess(leave, SystemClock()).run(Command(("bash", "-c", "echo $$; sleep 600"), os.environ))
+"""
+
+
+@pytest.mark.parametrize("kind", ["handler", "command"])
+def test_a_child_that_outlives_the_executor_keeps_nothing_else_alive(kind: str) -> None:
+    command = [sys.executable, "-c", DIES_AND_LEAVES_A_CHILD, kind]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        group = int(process.stdout.readline())
+        try:
+            assert process.wait(20) == -signal.SIGKILL
+            # The child lives until its input ends, with the block.
+            wait_until(lambda: not group_members(group))
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(group, signal.SIGKILL)
