@@ -8,7 +8,6 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from types import FrameType
 from typing import Any, Final, Self
 
 from jobwheel.executor.runtime import ExecutorRuntime
@@ -45,11 +44,17 @@ def short_turns() -> Iterator[None]:
 
 
 def before_exit(callback: Callable[[], None]) -> None:
-    """Call back when the program ends by itself, while threads still work."""
+    """Call back when the program ends by itself, while threads still work; not at the end of a child that is forked."""
+    process = os.getpid()
+
+    def call() -> None:
+        if os.getpid() == process:
+            callback()
+
     # `atexit` is too late for an executor, which needs threads and pools of threads to stop: the pools are closed by
     # then. They register themselves here, before us, and what is registered last is called first.
     register: Callable[[Callable[[], None]], object] = getattr(threading, "_register_atexit", atexit.register)
-    register(callback)
+    register(call)
 
 
 class ExecutorThread:
@@ -170,22 +175,27 @@ class SignalWait:
         if threading.current_thread() is threading.main_thread():
             os.set_blocking(self._writer, False)
             self._former_fd = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
-            self._former = {number: signal.signal(number, _nothing) for number in _SIGNALS}
+            self._former = {number: signal.signal(number, self._give_back) for number in _SIGNALS}
         return self
+
+    def _give_back(self, *_: object) -> None:
+        # At the first signal, and not only after the wait: what is done before that may take long, or hang.
+        for number, handler in self._former.items():
+            signal.signal(number, signal.SIG_DFL if handler is signal.default_int_handler else handler)
 
     def wake(self) -> None:
         os.write(self._writer, _WAKE)
 
     def until_signal(self) -> None:
-        """Return on the first signal or `wake`. A second signal is handled as it was before; Ctrl-C ends the process.
+        """Return on the first signal or `wake`, also one that has come before.
 
-        Python's own handler would raise in this thread, which ends nothing at once: others are at work.
+        A second signal, now or before, is handled as it was before; Ctrl-C ends the process. Python's own handler would
+        raise in this thread, which ends nothing at once: others are at work.
         """
         while os.read(self._reader, 1) not in _ENDS:
             # The application handles other signals, and their numbers come here, too.
             pass
-        for number, handler in self._former.items():
-            signal.signal(number, signal.SIG_DFL if handler is signal.default_int_handler else handler)
+        self._give_back()
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._former.items():
@@ -194,7 +204,3 @@ class SignalWait:
             signal.set_wakeup_fd(self._former_fd)
         os.close(self._reader)
         os.close(self._writer)
-
-
-def _nothing(_number: int, _frame: FrameType | None) -> None:
-    """Handles a signal that `SignalWait` has been told of."""

@@ -40,7 +40,8 @@ class RunControl:
 
     def stop_all(self, grace_s: float) -> None:
         """End everything. No run may be submitted any more."""
-        queued, running = self._pool.take_away_queued(), self._pool.runs_under_way()
+        queued = self._pool.take_away_queued()
+        running = [run for run in self._pool.runs_under_way() if not run.settled]
         if queued or running:
             log.error("executor.runs_not_finished", running=len(running), queued=len(queued))
         for run in queued:

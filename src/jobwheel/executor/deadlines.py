@@ -31,15 +31,20 @@ class Deadlines:
         self._closed = False
 
     def set(self, owner: object, delay_s: float, callback: Callback) -> None:
-        """Call back in `delay_s`; replaces the owner's deadline, if it has one. Nothing after `close`."""
+        """Call back in `delay_s`; replaces the owner's deadline, if it has one. Nothing after `close`.
+
+        Raises:
+            RuntimeError: the system gives no thread. The deadline holds once another is set and there is one.
+        """
         due_s = self._clock.monotonic() + delay_s
         with self._changed:
             if self._closed:
                 return
             self._due[owner] = (due_s, callback)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="jobwheel-deadlines", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._work, name="jobwheel-deadlines", daemon=True)
+                thread.start()
+                self._thread = thread
             if due_s < self._next_s:
                 self._changed.notify()
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
 Arguments = ParamSpec("Arguments")
@@ -29,8 +29,26 @@ class DiskThreads:
         """Call the function in one of the threads; what it raises is raised here.
 
         Who is cancelled meanwhile does not wait for what is under way; what has not begun is not done.
+
+        Raises:
+            RuntimeError: this is closed, or the system gives no thread; nothing was done, nor will be.
         """
-        return await asyncio.get_running_loop().run_in_executor(self._pool, lambda: function(*args, **kwargs))
+        done: Future[Returned] = Future()
+
+        def call() -> None:
+            if done.set_running_or_notify_cancel():
+                try:
+                    done.set_result(function(*args, **kwargs))
+                except BaseException as error:  # noqa: BLE001 - handed to who waits
+                    done.set_exception(error)
+
+        try:
+            self._pool.submit(call)
+        except RuntimeError:
+            # A pool that gets no thread keeps what it was given, for the next one that it gets.
+            if done.cancel():
+                raise
+        return await asyncio.wrap_future(done)
 
     def close(self) -> None:
         """Take nothing any more. What is under way goes on; each thread ends when nothing is left."""

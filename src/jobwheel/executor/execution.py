@@ -103,7 +103,8 @@ class JobRunner:
             invocation = run.invocation
         grace_s = self._grace_s if grace_s is None else grace_s
         run.run_log.write("WARNING", f"asked to end: {ending.message}")
-        self._deadlines.set(run, grace_s * _BY_ITSELF, partial(self._force, run, grace_s * (1 - _BY_ITSELF)))
+        force = partial(self._force, run, grace_s * (1 - _BY_ITSELF))
+        _safely(partial(self._deadlines.set, run, grace_s * _BY_ITSELF, force))
         if invocation is not None:
             _safely(invocation.stop)
 

@@ -95,7 +95,7 @@ class Executor:
         self._wsgi_app = ExecutorWsgiApp(self._app)
         self._change = threading.Lock()
         self._thread: ExecutorThread | None = None
-        self._stops_at_exit = False
+        self._stops_at_exit_of = 0
 
     def job(
         self,
@@ -256,8 +256,8 @@ class Executor:
                 at most. For servers that tell an application nothing of their end, as those of WSGI.
         """
         refuse_in_child()
-        if stop_at_exit and not self._stops_at_exit:
-            self._stops_at_exit = True
+        if stop_at_exit and self._stops_at_exit_of != os.getpid():
+            self._stops_at_exit_of = os.getpid()
             before_exit(self.stop_in_background)
         with self._change:
             if self.started:

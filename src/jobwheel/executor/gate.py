@@ -1,8 +1,9 @@
 """Says yes or no to runs."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import msgspec
 
@@ -21,6 +22,9 @@ from jobwheel.kernel.logging import get_logger
 from jobwheel.wire.messages import Reason, TriggerRequest
 
 log = get_logger(__name__)
+
+Asked = TypeVar("Asked")
+Told = TypeVar("Told")
 
 BEAN = "BEAN"
 SERIAL_EXECUTION = "SERIAL_EXECUTION"
@@ -105,9 +109,7 @@ class RunGate:
 
     async def submit_one(self, request: TriggerRequest) -> Refusal | None:
         """Queue a run as `submit` does, apart from the event loop: the disk may be slow, or hang."""
-        if self._closed:
-            return self.submit(request)
-        return await self._singles.do(self.submit, request)
+        return await self._apart(self._singles, self.submit, request)
 
     async def submit_all(self, requests: Sequence[TriggerRequest]) -> list[Refusal | None]:
         """Queue runs in their order, apart from the event loop: making many files takes a while.
@@ -115,10 +117,19 @@ class RunGate:
         The lock is taken for each anew, so that single runs need not wait for all of them. Never raises: whoever asks
         must hear of those that were accepted.
         """
-        if self._closed:
-            # All but those that are known are refused, for which there is nothing to make.
-            return self._submit_each(requests)
-        return await self._batches.do(self._submit_each, requests)
+        return await self._apart(self._batches, self._submit_each, requests)
+
+    async def _apart(self, threads: DiskThreads, submit: Callable[[Asked], Told], asked: Asked) -> Told:
+        if not self._closed:
+            try:
+                return await threads.do(submit, asked)
+            except RuntimeError:
+                # It may have been closed just now: whoever asks for an application that this is mounted in has a loop
+                # of his own, and must hear who stops, not that something failed.
+                if not self._closed:
+                    raise
+        # All but those that are known are refused, for which there is nothing to make.
+        return submit(asked)
 
     def _submit_each(self, requests: Sequence[TriggerRequest]) -> list[Refusal | None]:
         answers: list[Refusal | None] = []

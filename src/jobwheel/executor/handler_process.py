@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from jobwheel.executor.child_messages import READ_EVENT, Command, Ended, Event, LogLine, Messages, line_of
+from jobwheel.executor.forked import close_in_children
 from jobwheel.executor.output_lines import OutputLines
 
 _CHUNK_BYTES: Final = 65_536
@@ -49,6 +50,8 @@ class HandlerProcess:
             self._commands = ours.enter_context(self._process.stdin).fileno()
             self._output = ours.enter_context(self._process.stdout).fileno()
             self._ours = ours.pop_all()
+        # Who holds one end of them while this process is gone lets the child live.
+        close_in_children(self, HandlerProcess.close)
         os.set_blocking(self._output, False)
         self._selector.register(self._events, selectors.EVENT_READ)
         self._selector.register(self._output, selectors.EVENT_READ)

@@ -8,6 +8,8 @@ import sys
 from types import TracebackType
 from typing import Self
 
+from jobwheel.executor.forked import close_in_children
+
 
 def tie(lifeline: int, group: int) -> None:
     """Have the kernel kill a process group when the other end of the pipe closes. On Linux; elsewhere nothing.
@@ -25,6 +27,8 @@ class Lifeline:
 
     def __init__(self) -> None:
         self.descriptor, self._ours = os.pipe()
+        # A child that a handler forks, and that outlives this process, must not hold it.
+        close_in_children(self, Lifeline._let_go)
 
     def __enter__(self) -> Self:
         return self
@@ -40,5 +44,11 @@ class Lifeline:
         # What the group has left behind may go on, and has the pipe open still.
         flags = fcntl.fcntl(self.descriptor, fcntl.F_GETFL)
         fcntl.fcntl(self.descriptor, fcntl.F_SETFL, flags & ~os.O_ASYNC)
-        os.close(self._ours)
+        self._let_go()
         os.close(self.descriptor)
+
+    def _let_go(self) -> None:
+        # The number first: once it is free, it may be given to another file.
+        ours, self._ours = self._ours, -1
+        if ours >= 0:
+            os.close(ours)

@@ -50,6 +50,19 @@ class ProcessLock:
             held.users += 1
             return held
 
+    @classmethod
+    def holder(cls, path: Path) -> str:
+        """The number of the process that has the lock; empty if that is not known."""
+        with cls._change:
+            held = cls._all.get(path)
+            if held is not None and held.process == os.getpid():
+                # Without a look into the file: with the descriptor that is closed after it the lock would be given up.
+                return str(held.process)
+            try:
+                return path.read_text().strip()
+            except OSError:
+                return ""
+
     def release(self) -> None:
         """Give back what `take` gave. Once for each."""
         with self._change:

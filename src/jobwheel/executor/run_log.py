@@ -111,13 +111,14 @@ class RunLog:
     leaves word beside the file where lines begin, for who reads it.
     """
 
-    __slots__ = ("_clock", "_closed", "_descriptor", "_index", "_is_new", "_lock", "_unmarked", "path")
+    __slots__ = ("_clock", "_closed", "_descriptor", "_index", "_is_new", "_lock", "_process", "_unmarked", "path")
 
     def __init__(self, path: str, clock: Clock, descriptor: int, *, is_new: bool = False) -> None:
         self.path = path
         self._is_new = is_new
         self._clock = clock
         self._lock = threading.Lock()
+        self._process = os.getpid()
         self._descriptor = descriptor
         self._closed = False
         self._unmarked = 0
@@ -126,6 +127,9 @@ class RunLog:
     def write(self, level: str, text: str) -> None:
         """Append `text` as one line, or as several if it has line breaks."""
         line = f"{stamp(self._clock.now())} [{level}] {text}\n".encode(errors="backslashreplace")
+        if self._process != os.getpid():
+            # In a child that a handler forked: whoever wrote at that moment holds the lock there for ever.
+            self._lock, self._process = threading.Lock(), os.getpid()
         with self._lock:
             error = None if self._closed else self._write(line)
         # Not under the lock: inside a run this line comes back here, and is dropped as this log is closed now.

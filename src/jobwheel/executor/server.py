@@ -1,10 +1,12 @@
 """The ASGI application of an executor, and the port that it is served on."""
 
 import errno
+import os
 import socket
 from typing import Final
 
 from jobwheel.executor.errors import BindError
+from jobwheel.executor.forked import close_in_children
 from jobwheel.executor.settings import is_loopback
 from jobwheel.kernel.logging import get_logger
 from jobwheel.wire.codec import encode_envelope
@@ -79,6 +81,8 @@ def _is_local(scope: Scope) -> bool:
 def bind(host: str, port: int) -> socket.socket:
     """A socket that listens on `host`; for a `port` of 0 or less on the next free one from 9999 up.
 
+    Children that are forked have it not: it would listen as long as one of them lives, and nobody would answer.
+
     Raises:
         BindError: the port is taken, or the host is not one of this machine.
     """
@@ -87,11 +91,20 @@ def bind(host: str, port: int) -> socket.socket:
     reason, field = "no port is free", "port"
     for candidate in ports:
         try:
-            return listen(host, candidate)
+            listener = listen(host, candidate)
         except OSError as error:
             reason = error.strerror or str(error)
             if error.errno != errno.EADDRINUSE:
                 # The next port would not help: it is the host, or a port that only the system may use.
                 field = "port" if error.errno == errno.EACCES else "host"
                 break
+        else:
+            close_in_children(listener, _close)
+            return listener
     raise BindError(host, tried, reason, field=field)
+
+
+def _close(listener: socket.socket) -> None:
+    # Not by its own `close`, which waits for the event loop that has it, and that does not run here.
+    if listener.fileno() >= 0:
+        os.close(listener.detach())

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jobwheel.executor.errors import StorageError
+from jobwheel.executor.forked import close_in_children
 from jobwheel.executor.spool_folder import LOCK_NAME, lock, make_and_lock
 from jobwheel.executor.spool_segment import MemorySegment, Segment, SegmentFile, SpoolBatch
 from jobwheel.kernel.logging import get_logger
@@ -65,7 +66,14 @@ class Spool:
             self._locks[self._folder] = make_and_lock(self._folder)
         except OSError as error:
             raise StorageError(self._folder, error.strerror or str(error)) from error
+        close_in_children(self, Spool._let_go)
         self.adopt()
+
+    def _let_go(self) -> None:
+        """In a forked child, whose copies would keep the folders locked when their process is gone."""
+        for descriptor in self._locks.values():
+            os.close(descriptor)
+        self._locks.clear()
 
     def adopt(self) -> int:
         """Take over the spools of processes that are gone; returns how many results that brought."""

@@ -70,10 +70,7 @@ class Turn:
         return taken
 
     def _holder(self) -> str:
-        try:
-            return (self._path.read_text().strip() if self._path else "") or "unknown"
-        except OSError:
-            return "unknown"
+        return (ProcessLock.holder(self._path) if self._path else "") or "unknown"
 
     def release(self) -> None:
         """Let another process have the turn. Again, or before it was taken: nothing."""

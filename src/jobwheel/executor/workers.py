@@ -69,10 +69,11 @@ class WorkerPool:
             return worker is None or len(worker.queue) < self._queue_limit
 
     def is_idle(self, job_id: int) -> bool:
-        """Whether the job is neither running nor queued."""
+        """Whether the job is neither running nor queued. A run that is settled runs no more."""
         with self._lock:
             worker = self._workers.get(job_id)
-            return worker is None or not (worker.queue or worker.running)
+            # An admin may have its result, and send the next one, before the worker's thread gets any further.
+            return worker is None or not (worker.queue or (worker.running and not worker.running.settled))
 
     @property
     def running(self) -> int:

@@ -81,7 +81,7 @@ def test_a_result_survives_a_kill_between_the_handlers_end_and_the_admins_answer
     process = launch()
     peer = registered(admin)
     log_ids = {peer.run("quick", f"p{number}", jobId=number % 3) for number in range(30)}
-    wait_until(lambda: all(peer.post("/idleBeat", {"jobId": number})["code"] == 200 for number in range(3)))
+    wait_until(lambda: set(peer.post("/runStatus", {"logIds": [*log_ids]})["data"].values()) == {"reporting"})
     assert asked.wait(8)
     process.send_signal(signal.SIGKILL)
     assert process.wait(10) == -signal.SIGKILL

@@ -130,3 +130,12 @@ def test_another_signal_goes_to_its_own_handler_and_a_second_one_too(own_handler
         wait.until_signal()
     os.kill(os.getpid(), signal.SIGINT)
     assert own_handlers == [signal.SIGUSR1, signal.SIGTERM, signal.SIGINT]
+
+
+def test_a_second_signal_before_the_wait_is_not_kept_from_its_own_handler(own_handlers: list[int]) -> None:
+    with SignalWait() as wait:
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert own_handlers == []
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert own_handlers == [signal.SIGTERM]
+        wait.until_signal()

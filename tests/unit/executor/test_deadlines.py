@@ -96,3 +96,18 @@ def test_one_thread_serves_them_all_and_ends_with_close() -> None:
     deadlines.close()
     assert calls.names == []
     assert set(threading.enumerate()) == before
+
+
+def test_a_thread_that_the_system_refuses_is_asked_for_again(
+    deadlines: Deadlines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    calls = Calls()
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pytest.raises(RuntimeError):
+        deadlines.set("refused", 0, lambda: calls.note("refused"))
+    monkeypatch.undo()
+    deadlines.set("next", 0.001, lambda: calls.note("next"))
+    assert calls.wait_for(2) == ["refused", "next"]

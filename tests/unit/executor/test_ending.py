@@ -82,6 +82,27 @@ def make_bench(tmp_path: Path) -> Iterator[MakeBench]:
         bench.runner.close()
 
 
+def test_a_run_is_asked_to_end_also_without_a_thread_that_could_force_it(
+    make_bench: MakeBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    bench, inside = make_bench(60), threading.Event()
+
+    def looks(ctx: JobContext) -> bool:
+        inside.set()
+        return ctx.wait_cancelled(8)
+
+    run = bench.start(looks)
+    assert inside.wait(5)
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    bench.runner.end(run, ENDING)
+    monkeypatch.undo()
+    assert bench.result().message == "ended by the test"
+    assert "the handler ended with code 200, message: true" in bench.log(run)
+
+
 def test_a_handler_that_looks_ends_by_itself(make_bench: MakeBench) -> None:
     bench, inside = make_bench(60), threading.Event()
 

@@ -2,15 +2,17 @@ import contextlib
 import os
 import threading
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from jobwheel.executor.accepted_run import AcceptedRun
 from jobwheel.executor.control import RunControl
+from jobwheel.executor.disk_threads import DiskThreads
 from jobwheel.executor.errors import StorageError
 from jobwheel.executor.execution import JobRunner
-from jobwheel.executor.gate import Refusal, RunGate
+from jobwheel.executor.gate import DISCARD_LATER, Refusal, RunGate
 from jobwheel.executor.handler_table import HandlerTable
 from jobwheel.executor.ledger import RunLedger
 from jobwheel.executor.run_log import RunLog, RunLogFolder
@@ -18,7 +20,7 @@ from jobwheel.executor.script_files import ScriptFiles
 from jobwheel.executor.scripts import Scripts
 from jobwheel.executor.workers import WorkerPool
 from jobwheel.kernel.clock import SystemClock
-from jobwheel.wire.messages import Reason, TriggerRequest
+from jobwheel.wire.messages import Reason, Result, TriggerRequest
 
 REQUEST = TriggerRequest(job_id=7, log_id=1, log_date_time=1000, executor_handler="x", glue_type="BEAN")
 
@@ -55,7 +57,7 @@ class Pool(WorkerPool):
         self.taken_at_wake.append(len(self.taken))
 
 
-def new_gate(folder: RunLogFolder, pool: Pool, control: RunControl | None = None) -> RunGate:
+def new_gate(folder: RunLogFolder, pool: WorkerPool, control: RunControl | None = None) -> RunGate:
     handlers = HandlerTable()
     handlers.register("x", lambda: None)
     scripts = Scripts(ScriptFiles(Path("not-made")), SystemClock(), enabled=False)
@@ -87,6 +89,31 @@ def test_a_run_that_gets_no_thread_is_refused_and_leaves_no_trace(tmp_path: Path
     assert folder.find(1, 1000) is None
     pool.out_of_threads = False
     assert gate.submit(REQUEST) is None
+
+
+def test_a_run_that_is_sent_for_the_result_of_the_one_before_is_not_discarded(tmp_path: Path) -> None:
+    answers: list[Refusal | None] = []
+    idle: list[bool] = []
+    both = threading.Event()
+
+    def settle(result: Result) -> None:
+        # Here an admin may have it already; the worker has still to come back from its handler.
+        if result.log_id == 1:
+            idle.append(pool.is_idle(7))
+            answers.append(gate.submit(msgspec.structs.replace(request, log_id=2)))
+            idle.append(pool.is_idle(7))
+        else:
+            both.set()
+
+    runner = JobRunner(settle)
+    pool = WorkerPool(runner.run_one, SystemClock(), 10, 1.0)
+    gate = new_gate(RunLogFolder(tmp_path, SystemClock()), pool, RunControl(pool, runner))
+    request = msgspec.structs.replace(REQUEST, executor_block_strategy=DISCARD_LATER)
+    assert gate.submit(request) is None
+    ran = both.wait(5)
+    pool.close()
+    assert pool.join(5)
+    assert (answers, idle, ran) == ([None], [True, False], True)
 
 
 def test_a_refused_run_leaves_the_log_alone_that_was_there_before(tmp_path: Path) -> None:
@@ -185,6 +212,22 @@ async def test_a_closed_gate_judges_a_batch_run_by_run(tmp_path: Path) -> None:
     await gate.submit_all(requests_of(1))
     gate.close()
     gate.close()
+    assert reasons(await gate.submit_all(requests_of(1, 2))) == [Reason.REPEATED, Reason.STOPPING]
+
+
+async def test_a_gate_that_closes_just_now_says_that_it_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = new_gate(RunLogFolder(tmp_path, SystemClock()), Pool())
+    assert await gate.submit_one(REQUEST) is None
+    do = DiskThreads.do
+
+    async def late(threads: DiskThreads, function: Any, *args: Any) -> Any:
+        # By another thread, when this one has seen that it is open.
+        gate.close()
+        return await do(threads, function, *args)
+
+    monkeypatch.setattr(DiskThreads, "do", late)
+    assert reasons([await gate.submit_one(REQUEST)]) == [Reason.REPEATED]
+    monkeypatch.setattr(gate, "_closed", False)
     assert reasons(await gate.submit_all(requests_of(1, 2))) == [Reason.REPEATED, Reason.STOPPING]
 
 

@@ -1,6 +1,8 @@
 import contextlib
 import logging
 import re
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -91,6 +93,41 @@ def test_a_disk_that_refuses_costs_the_lines_only(tmp_path: Path, caplog: pytest
     log.write("INFO", "lost too")
     log.close()
     assert caplog.text.count("run_log.cannot_write") == 1
+
+
+def test_a_child_that_is_forked_while_a_line_is_written_can_write(tmp_path: Path) -> None:
+    program = """
+import os, pathlib, signal, sys, threading
+from jobwheel.executor.run_log import RunLogFolder
+from jobwheel.kernel.clock import SystemClock
+
+log = RunLogFolder(pathlib.Path(sys.argv[1]), SystemClock()).create(7, 0)
+writing, forked, write = threading.Event(), threading.Event(), os.write
+
+def slow(descriptor, data):
+    writing.set()
+    forked.wait()
+    return write(descriptor, data)
+
+os.write = slow
+other = threading.Thread(target=log.write, args=("INFO", "the parent's line"))
+other.start()
+writing.wait()
+child = os.fork()
+os.write = write
+if child == 0:
+    signal.alarm(8)
+    log.write("INFO", "the child's line")
+    os._exit(0)
+code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+forked.set()
+other.join()
+print(code, pathlib.Path(log.path).read_text())
+"""
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20).stdout
+    assert told.startswith("0 ")
+    assert [line.partition("] ")[2] for line in told.splitlines()[:2]] == ["the child's line", "the parent's line"]
 
 
 def test_a_discarded_log_leaves_no_file(tmp_path: Path) -> None:

@@ -1,6 +1,9 @@
 import errno
 import fcntl
 import os
+import signal
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -124,6 +127,34 @@ def test_the_spool_of_a_living_process_is_left_alone(tmp_path: Path) -> None:
     assert second.adopt() == 1
     assert take_all(second) == [1]
     second.close()
+
+
+LEAVES_A_CHILD = """
+import os, pathlib, signal, sys
+from jobwheel.executor.spool import Spool
+from jobwheel.wire.messages import Result
+
+spool = Spool(pathlib.Path(sys.argv[1]), "former")
+spool.open()
+spool.put(Result(1, 1000, 200, None))
+reader, writer = os.pipe()
+if os.fork() == 0:
+    os.write(writer, b"x")
+    sys.stdin.read()
+    os._exit(0)
+os.read(reader, 1)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_forked_child_that_outlives_its_process_keeps_no_results(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", LEAVES_A_CHILD, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
+        assert process.wait(20) == -signal.SIGKILL
+        # The child lives until its input ends, with the block.
+        spool = opened(tmp_path, "two")
+        assert take_all(spool) == [1]
+        spool.close()
 
 
 def test_a_line_that_was_torn_is_skipped_and_the_others_are_not(

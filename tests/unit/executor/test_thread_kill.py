@@ -1,3 +1,5 @@
+import io
+import logging
 import sys
 import threading
 from collections.abc import Callable
@@ -149,3 +151,29 @@ def test_a_kill_at_the_very_end_hits_the_section_or_nothing(switch_s: float) -> 
     finally:
         sys.setswitchinterval(before_s)
     assert after_hit == []
+
+
+def test_who_waits_for_a_lock_of_logging_is_hit_when_it_has_given_that_back() -> None:
+    section, handler, ended = KillableSection(), logging.StreamHandler(io.StringIO()), threading.Event()
+    waiting = {logging.Handler.handle.__code__, logging.Handler.acquire.__code__}
+
+    def work() -> None:
+        try:
+            with section:
+                handler.handle(logging.makeLogRecord({}))
+                while True:
+                    pass
+        except RunKilled:
+            ended.set()
+
+    handler.acquire()
+    thread = in_thread(work)
+    assert thread.ident is not None
+    wait_until(lambda: sys._current_frames()[thread.ident or 0].f_code in waiting)
+    section.kill()
+    handler.release()
+    section.kill()
+    thread.join(5)
+    assert ended.is_set()
+    assert handler.lock is not None
+    assert handler.lock.acquire(timeout=5)

@@ -128,6 +128,19 @@ def test_executors_of_one_process_share_the_turn_until_the_last_of_them_stops(tm
     assert asked_by_another_process(tmp_path) == "True\n"
 
 
+def test_who_looks_for_the_holder_takes_the_turn_from_nobody_in_its_process(
+    tmp_path: Path, holder: "subprocess.Popen[str]"
+) -> None:
+    late, quick = turn_of(tmp_path), turn_of(tmp_path)
+    assert not late.take()
+    holder.kill()
+    holder.wait()
+    assert quick.take()
+    assert late._holder() == str(os.getpid())
+    assert asked_by_another_process(tmp_path) == "False\n"
+    quick.release()
+
+
 def asked_by_another_process(folder: Path) -> str:
     command = [sys.executable, "-c", HOLD, str(folder)]
     return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True).stdout
