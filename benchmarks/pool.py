@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 
-from benchmarks.machine import loop_ms
 from benchmarks.report import Figures
 from tests.support.servers import SERVER_KINDS, ServerMissingError, install
 
@@ -17,7 +16,7 @@ Measurements = Mapping[str, Callable[[], Figures]]
 
 
 def measure_all(measurements: Measurements, at_once: int) -> dict[str, Figures]:
-    """The figures of each, with what a loop took just before; none if a server is missing."""
+    """The figures of each; none if a server is missing."""
     # Several that install the same server at once would be in each other's way.
     for kind in SERVER_KINDS:
         with contextlib.suppress(ServerMissingError):
@@ -28,9 +27,8 @@ def measure_all(measurements: Measurements, at_once: int) -> dict[str, Figures]:
 
 
 def _figures(measure: Callable[[], Figures]) -> Figures:
-    machine = loop_ms()
     try:
-        return {**measure(), "machine_loop_ms": machine}
+        return measure()
     except ServerMissingError as error:
         print(error, file=sys.stderr)
         return {}
