@@ -11,6 +11,7 @@ import pytest
 
 from tests.integration.executor.conftest import Launch, registered
 from tests.support.http_peer import unused_port
+from tests.support.orphans import LEAVE_A_CHILD
 from tests.support.processes import group_members
 from tests.support.recording_admin import RecordingAdmin, wait_until
 
@@ -117,21 +118,14 @@ def test_a_child_that_outlives_the_executor_keeps_the_port_from_nobody(
         (tmp_path / "leave").touch()
 
 
-DIES_AND_LEAVES_A_CHILD = """
-import os, signal, sys
+DIES_AND_LEAVES_A_CHILD = f"""{LEAVE_A_CHILD}
 from jobwheel.executor.child_process import ChildProcess, Command
 from jobwheel.executor.handler_process import HandlerProcess
 from jobwheel.kernel.clock import SystemClock
 
 def leave(_level, group):
     print(group, flush=True)
-    reader, writer = os.pipe()
-    if os.fork() == 0:
-        os.write(writer, b"x")
-        sys.stdin.read()
-        os._exit(0)
-    os.read(reader, 1)
-    os.kill(os.getpid(), signal.SIGKILL)
+    leave_a_child()
 
 if sys.argv[1] == "handler":
     handler = HandlerProcess("handler")

@@ -5,6 +5,7 @@ import pytest
 
 from jobwheel.executor.deadlines import Deadlines
 from jobwheel.kernel.clock import SystemClock
+from tests.support.refused_threads import refused_threads
 
 
 @pytest.fixture
@@ -98,16 +99,9 @@ def test_one_thread_serves_them_all_and_ends_with_close() -> None:
     assert set(threading.enumerate()) == before
 
 
-def test_a_thread_that_the_system_refuses_is_asked_for_again(
-    deadlines: Deadlines, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(thread: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
+def test_a_thread_that_the_system_refuses_is_asked_for_again(deadlines: Deadlines) -> None:
     calls = Calls()
-    monkeypatch.setattr(threading.Thread, "start", refuse)
-    with pytest.raises(RuntimeError):
+    with refused_threads(), pytest.raises(RuntimeError):
         deadlines.set("refused", 0, lambda: calls.note("refused"))
-    monkeypatch.undo()
     deadlines.set("next", 0.001, lambda: calls.note("next"))
     assert calls.wait_for(2) == ["refused", "next"]

@@ -1,20 +1,14 @@
-import threading
-
 import pytest
 
 from jobwheel.executor.disk_threads import DiskThreads
+from tests.support.refused_threads import refused_threads
 
 
-async def test_what_gets_no_thread_is_not_done_later_either(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(thread: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
+async def test_what_gets_no_thread_is_not_done_later_either() -> None:
     threads = DiskThreads("disk", 1)
     done: list[str] = []
-    monkeypatch.setattr(threading.Thread, "start", refuse)
-    with pytest.raises(RuntimeError, match="can't start"):
+    with refused_threads(), pytest.raises(RuntimeError, match="can't start"):
         await threads.do(done.append, "refused")
-    monkeypatch.undo()
     await threads.do(done.append, "next")
     threads.close()
     assert done == ["next"]

@@ -20,6 +20,7 @@ from jobwheel.executor.thread_kill import RunKilled
 from jobwheel.kernel.clock import SystemClock
 from jobwheel.wire.messages import Result, TriggerRequest
 from tests.support.recording_admin import wait_until
+from tests.support.refused_threads import refused_threads
 
 ENDING = Outcome(500, "ended by the test")
 
@@ -82,12 +83,7 @@ def make_bench(tmp_path: Path) -> Iterator[MakeBench]:
         bench.runner.close()
 
 
-def test_a_run_is_asked_to_end_also_without_a_thread_that_could_force_it(
-    make_bench: MakeBench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(thread: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
+def test_a_run_is_asked_to_end_also_without_a_thread_that_could_force_it(make_bench: MakeBench) -> None:
     bench, inside = make_bench(60), threading.Event()
 
     def looks(ctx: JobContext) -> bool:
@@ -96,9 +92,8 @@ def test_a_run_is_asked_to_end_also_without_a_thread_that_could_force_it(
 
     run = bench.start(looks)
     assert inside.wait(5)
-    monkeypatch.setattr(threading.Thread, "start", refuse)
-    bench.runner.end(run, ENDING)
-    monkeypatch.undo()
+    with refused_threads():
+        bench.runner.end(run, ENDING)
     assert bench.result().message == "ended by the test"
     assert "the handler ended with code 200, message: true" in bench.log(run)
 

@@ -14,6 +14,7 @@ from jobwheel.executor.errors import StorageError
 from jobwheel.executor.spool import Spool
 from jobwheel.executor.spool_segment import HEADER_BYTES, SegmentFile
 from jobwheel.wire.messages import Result
+from tests.support.orphans import LEAVE_A_CHILD
 
 BIG = 1_000_000
 
@@ -129,26 +130,20 @@ def test_the_spool_of_a_living_process_is_left_alone(tmp_path: Path) -> None:
     second.close()
 
 
-LEAVES_A_CHILD = """
-import os, pathlib, signal, sys
+LEAVES_RESULTS_AND_A_CHILD = f"""{LEAVE_A_CHILD}
+import pathlib
 from jobwheel.executor.spool import Spool
 from jobwheel.wire.messages import Result
 
 spool = Spool(pathlib.Path(sys.argv[1]), "former")
 spool.open()
 spool.put(Result(1, 1000, 200, None))
-reader, writer = os.pipe()
-if os.fork() == 0:
-    os.write(writer, b"x")
-    sys.stdin.read()
-    os._exit(0)
-os.read(reader, 1)
-os.kill(os.getpid(), signal.SIGKILL)
+leave_a_child()
 """
 
 
 def test_a_forked_child_that_outlives_its_process_keeps_no_results(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", LEAVES_A_CHILD, str(tmp_path)]
+    command = [sys.executable, "-c", LEAVES_RESULTS_AND_A_CHILD, str(tmp_path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
         assert process.wait(20) == -signal.SIGKILL
         # The child lives until its input ends, with the block.

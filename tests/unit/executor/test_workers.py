@@ -12,6 +12,7 @@ from jobwheel.executor.workers import WorkerPool
 from jobwheel.kernel.clock import SystemClock
 from jobwheel.wire.messages import TriggerRequest
 from tests.support.recording_admin import wait_until
+from tests.support.refused_threads import refused_threads
 
 MakePool = Callable[..., WorkerPool]
 RunOne = Callable[[AcceptedRun, HandlerLoop], None]
@@ -257,9 +258,7 @@ def test_the_job_of_a_thread_that_is_left_alone_goes_on_in_a_new_one(
     assert pool.abandoned == 0
 
 
-def test_runs_that_get_no_new_thread_are_given_back(
-    make_pool: MakePool, make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_runs_that_get_no_new_thread_are_given_back(make_pool: MakePool, make_run: MakeRun) -> None:
     gate = Gate()
     pool = make_pool(gate)
     runs = [make_run(7, log_id) for log_id in range(3)]
@@ -267,11 +266,7 @@ def test_runs_that_get_no_new_thread_are_given_back(
         pool.submit(run)
     wait_until(lambda: gate.began == [0])
 
-    def refuse(_: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(threading.Thread, "start", refuse)
+    with refused_threads():
         assert pool.leave_alone(runs[0]) == runs[1:]
     assert (pool.queued, pool.threads) == (0, 0)
     pool.submit(make_run(7, 9))
