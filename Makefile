@@ -37,23 +37,22 @@ setup: $(DEV_STAMP) ## make the environment for development (.venv)
 run: $(RUN_STAMP) ## start an admin, an example executor and sample jobs; watch them run (Ctrl-C stops)
 	@$(BIN)/jobwheel demo --data-dir .jobwheel $(ARGS)
 
-# What hardly waits runs two at once; WORKERS=0 does without. What starts processes, or is about time, has the machine
-# for itself. Each test has more time than when it is run by name: two share two cores, and what waits for an event does
-# so for 20 seconds before it says for which. A time-out that comes while a failure is told would end the run. With two,
-# tracebacks are the interpreter's own: Python 3.11.7 cannot always parse a source in a worker.
+# Two tests run at once; WORKERS=0 does without. Those that kill processes and count what became of each run have the
+# machine for themselves. Each test has more time than when it is run by name: two share two cores, and what waits for
+# an event does so for 20 seconds before it says for which. A time-out that comes while a failure is told would end the
+# run. With two, tracebacks are the interpreter's own: Python 3.11.7 cannot always parse a source in a worker.
 WORKERS ?= 2
 TIME_LIMIT := --timeout 30
 TWO_AT_ONCE := -n $(WORKERS) --dist worksteal $(TIME_LIMIT) -rfE --tb native
-ALONE := tests/acceptance $(addprefix tests/integration/,cli engine executor)
 
 test: $(DEV_STAMP) ## run all tests
 ifdef ARGS
 	$(BIN)/python -m pytest $(ARGS)
 else
 	@status=0; \
-	$(BIN)/python -m pytest $(TWO_AT_ONCE) $(addprefix --ignore=,$(ALONE) tests/interop) || status=$$?; \
+	$(BIN)/python -m pytest $(TWO_AT_ONCE) --ignore=tests/acceptance --ignore=tests/interop || status=$$?; \
 	$(BIN)/python -m pytest $(TWO_AT_ONCE) -rs tests/interop || status=$$?; \
-	$(BIN)/python -m pytest $(TIME_LIMIT) $(ALONE) || status=$$?; \
+	$(BIN)/python -m pytest $(TIME_LIMIT) tests/acceptance || status=$$?; \
 	exit $$status
 endif
 
