@@ -10,6 +10,7 @@ import types
 from collections.abc import AsyncIterator
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 import uvloop
@@ -225,6 +226,60 @@ async def test_a_process_that_cannot_open_the_file_holds_up_nobody_else(tmp_path
 
 async def _nothing_else() -> None:
     pass
+
+
+async def test_a_stop_while_it_is_started_again_leaves_no_process_and_nobody_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starts = SlowStarts(monkeypatch)
+    process = SqliteProcess(tmp_path / "jobwheel.db", None)
+    waiting = asyncio.create_task(process.run(_nothing))
+    pid = await starts.wait_for_one()
+    stopping = asyncio.create_task(process.stop())
+    await SystemClock().wait(0)
+    starts.let_go.set()
+    await asyncio.wait_for(stopping, 20)
+    with pytest.raises((UnknownCommitError, DatabaseUnusableError)):
+        await asyncio.wait_for(waiting, 5)
+    assert not _is_there(pid)
+    with pytest.raises(DatabaseUnusableError, match="stopped"):
+        await asyncio.wait_for(process.run(_nothing), 20)
+    assert process.pid is None
+
+
+async def test_a_start_that_is_broken_off_leaves_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    starts = SlowStarts(monkeypatch)
+    database = SqliteDatabase(sqlite_url(tmp_path), SystemClock(), apart=True)
+    starting = asyncio.create_task(database.start())
+    pid = await starts.wait_for_one()
+    starting.cancel()
+    starts.let_go.set()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(starting, 20)
+    assert not _is_there(pid)
+    heir = SqliteDatabase(sqlite_url(tmp_path), SystemClock())
+    await heir.start()
+    await heir.stop()
+
+
+class SlowStarts:
+    """Processes are started, and whoever starts them is told only when it is let go."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._start = asyncio.create_subprocess_exec
+        self._pids = asyncio.Queue[int]()
+        self.let_go = asyncio.Event()
+        monkeypatch.setattr(asyncio, "create_subprocess_exec", self._slowly)
+
+    async def _slowly(self, *args: Any, **kwargs: Any) -> asyncio.subprocess.Process:
+        process = await self._start(*args, **kwargs)
+        self._pids.put_nowait(process.pid)
+        await self.let_go.wait()
+        return process
+
+    async def wait_for_one(self) -> int:
+        """The process that was started."""
+        return await asyncio.wait_for(self._pids.get(), 20)
 
 
 def test_whoever_waits_while_the_process_dies_has_a_turn(tmp_path: Path) -> None:
