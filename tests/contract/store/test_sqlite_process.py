@@ -1,13 +1,15 @@
 """The process that writes an SQLite database's batches, beside the thread that writes the rest."""
 
 import asyncio
+import contextlib
 import os
 import pickle
+import resource
 import signal
 import subprocess
 import sys
 import types
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ from jobwheel.admin.services.paced_reads import PacedReads
 from jobwheel.admin.services.settling import Settling
 from jobwheel.admin.services.slices import SLICE, Slices
 from jobwheel.admin.store import events, old_runs, reports, schema, sqlite_process
+from jobwheel.admin.store.database import is_outage
 from jobwheel.admin.store.errors import DatabaseInUseError, DatabaseUnusableError, UnknownCommitError
 from jobwheel.admin.store.sqlite_database import SqliteDatabase
 from jobwheel.admin.store.sqlite_process import SqliteProcess
@@ -280,6 +283,57 @@ class SlowStarts:
     async def wait_for_one(self) -> int:
         """The process that was started."""
         return await asyncio.wait_for(self._pids.get(), 20)
+
+
+async def test_a_process_that_the_system_has_nothing_for_is_an_outage_and_started_later(
+    database: SqliteDatabase,
+) -> None:
+    """Batches that are tried for as long as an outage lasts were given up after some tries."""
+    await database.write_batch(events.insert_events, [_event(1)])
+    pid = _pid(database)
+    os.kill(pid, signal.SIGKILL)
+    await eventually(lambda: not _is_there(pid), 20)
+    with _no_more_files():
+        # It is learnt by the first one, or just before, that the process is gone.
+        with pytest.raises((UnknownCommitError, DatabaseUnusableError)):
+            await database.write_batch(events.insert_events, [_event(2)])
+        errors = await asyncio.gather(
+            *(database.write_batch(events.insert_events, [_event(3)]) for _ in range(2)), return_exceptions=True
+        )
+    assert [type(error) for error in errors] == [DatabaseUnusableError] * 2
+    assert all(isinstance(error, Exception) and is_outage(error) for error in errors)
+    assert str(errors[0]).endswith("the process that writes to it cannot be started: Too many open files")
+    await database.write_batch(events.insert_events, [_event(4)])
+    assert await _stored(database) == [1, 4]
+
+
+def test_tries_without_room_for_a_process_leave_no_descriptors(tmp_path: Path) -> None:
+    """On the loop that an admin has, which opens some of those that it needs before it misses one."""
+
+    async def try_with_each_number_of_free_ones() -> None:
+        process = SqliteProcess(tmp_path / "jobwheel.db", None)
+        before = _open_files()
+        for most in range(len(before), len(before) + 8):
+            with _no_more_files(most), pytest.raises(DatabaseUnusableError, match="Too many open files"):
+                await process.start()
+        assert _open_files() == before
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(try_with_each_number_of_free_ones())
+
+
+def _open_files() -> list[Path]:
+    return sorted(Path("/proc/self/fd").iterdir())
+
+
+@contextlib.contextmanager
+def _no_more_files(most: int = 3) -> Iterator[None]:
+    former = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, former[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, former)
 
 
 def test_whoever_waits_while_the_process_dies_has_a_turn(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The admin's side of the process that writes its SQLite database's batches."""
 
 import asyncio
+import contextlib
 import itertools
 import os
 import socket
@@ -22,6 +23,7 @@ _END_WAIT_S: Final = 10.0
 _HANGS_AFTER_S: Final = 60.0
 """What comes before a hold is done, or refused since a tool has the file, long before that."""
 _MOST_TOGETHER: Final = 32
+_DESCRIPTORS_OF_A_START: Final = 10
 
 
 class SqliteProcess:
@@ -55,7 +57,7 @@ class SqliteProcess:
         """Start the process, if it is not there. It opens the database while others already do something else.
 
         Raises:
-            DatabaseUnusableError: it was stopped.
+            DatabaseUnusableError: the system has nothing for it, or it was stopped.
         """
         await self._open_channel()
 
@@ -75,7 +77,7 @@ class SqliteProcess:
 
         Raises:
             UnknownCommitError: the process died meanwhile.
-            DatabaseUnusableError: it was stopped.
+            DatabaseUnusableError: it had died, and cannot be started for now.
             Exception: what the function raised; it has changed nothing.
         """
         channel = await self._open_channel()
@@ -138,6 +140,9 @@ class SqliteProcess:
         try:
             await self._stop_process()
             self._channel = await self._connected_process()
+        except OSError as error:
+            reason = f"the process that writes to it cannot be started: {error.strerror or error}"
+            raise DatabaseUnusableError(str(self._path), reason) from error
         finally:
             self._starting = None
         return self._channel
@@ -146,6 +151,7 @@ class SqliteProcess:
         ours, theirs = socket.socketpair()
         try:
             with theirs:
+                _check_room(theirs.fileno())
                 kept = [theirs.fileno()] + ([] if self._kept_open is None else [self._kept_open])
                 arguments = [str(theirs.fileno()), str(os.getpid()), str(self._path)]
                 # -P: what lies in the current directory is not ours to import.
@@ -176,6 +182,17 @@ class SqliteProcess:
             await process.wait()
         if process.returncode:
             log.error("database.process_ended", pid=process.pid, status=process.returncode)
+
+
+def _check_room(descriptor: int) -> None:
+    """See whether there are enough descriptors to start a process: uvloop leaves some open when it misses one.
+
+    Raises:
+        OSError: there are not.
+    """
+    with contextlib.ExitStack() as spare:
+        for _ in range(_DESCRIPTORS_OF_A_START):
+            spare.callback(os.close, os.dup(descriptor))
 
 
 class _Channel(asyncio.Protocol):
