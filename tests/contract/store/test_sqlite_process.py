@@ -8,8 +8,10 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
 import types
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -183,6 +185,20 @@ async def test_it_ends_with_the_database(tmp_path: Path) -> None:
     await database.stop()
     assert not _is_there(pid)
     assert database.writing_process is None
+
+
+async def test_a_stop_does_without_the_threads_that_a_name_server_may_have(tmp_path: Path) -> None:
+    database = SqliteDatabase(sqlite_url(tmp_path), SystemClock(), apart=True)
+    await database.start()
+    answered = threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        asyncio.get_running_loop().set_default_executor(pool)
+        asking = asyncio.create_task(asyncio.to_thread(answered.wait))
+        try:
+            await asyncio.wait_for(database.stop(), 20)
+        finally:
+            answered.set()
+        await asking
 
 
 async def test_it_ends_with_an_admin_that_is_killed_and_the_file_is_free_again(tmp_path: Path) -> None:
