@@ -6,6 +6,7 @@ import select
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,12 +19,33 @@ pytestmark = [pytest.mark.process, pytest.mark.timeout(60)]
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
+_WITH_A_NAME_SERVER_THAT_HANGS = """
+import socket, sys, threading
+from jobwheel.__main__ import main
+from jobwheel.kernel import event_loop
+
+look_up = socket.getaddrinfo
+
+def hang(host, *args, **kwargs):
+    if host == "database.example":
+        print("asked for", host, file=sys.stderr, flush=True)
+        threading.Event().wait()
+    return look_up(host, *args, **kwargs)
+
+# asyncio's own loop, which asks by the library's function; uvloop waits for its threads alike.
+event_loop.loop_factory = lambda: None
+socket.getaddrinfo = hang
+sys.argv[0] = "jobwheel"
+main()
+"""
+
+
 class Admin:
     """`jobwheel admin` as a process, with its log."""
 
-    def __init__(self, folder: Path, *options: str) -> None:
+    def __init__(self, folder: Path, *options: str, jobwheel: tuple[str, ...] = COMMAND) -> None:
         environ = {name: value for name, value in os.environ.items() if not name.startswith("JOBWHEEL_")}
-        command = (*COMMAND, "admin", "--port", "0", *options)
+        command = (*jobwheel, "admin", "--port", "0", *options)
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(command, cwd=folder, env=environ, stdout=pipe, stderr=pipe, text=True)
 
@@ -67,6 +89,21 @@ def test_a_start_that_waits_for_its_database_ends_at_the_first_signal(
     assert status == 0, log
     assert "admin.stopped" in log
     assert "Traceback" not in log
+
+
+def test_a_name_server_that_hangs_holds_up_no_stop(tmp_path: Path) -> None:
+    """Whose answer both the event loop and the interpreter wait for, when everything else is done."""
+    program = (sys.executable, "-c", _WITH_A_NAME_SERVER_THAT_HANGS)
+    admin = Admin(tmp_path, "--database-url", "postgresql://wheel@database.example/jobwheel", jobwheel=program)
+    with admin.process:
+        admin.wait_for("asked for database.example")
+        admin.process.send_signal(signal.SIGTERM)
+        try:
+            status, log = admin.end(15)
+        finally:
+            admin.process.kill()
+    assert status == 0, log
+    assert "admin.stopped" in log
 
 
 @pytest.mark.parametrize("number", SIGNALS)
