@@ -76,7 +76,7 @@ class Writes:
     kinds: list[tuple[str, int]]
 
 
-_KINDS = ["accepted", "unconfirmed", "rejected", "lost", "unanswered", "cancelled", "result"]
+_KINDS = ["accepted", "unconfirmed", "rejected", "rejected by owner", "lost", "unanswered", "cancelled", "result"]
 _WRITES = st.tuples(st.sampled_from(_KINDS), _CODES)
 _STEPS = st.one_of(
     st.builds(TakesOff, _NODES),
@@ -116,7 +116,7 @@ def _write(run_id: RunId, kind: str, code: int) -> RunWrite:
     if kind == "cancelled":
         return Cancelled(run_id, NOW_MS, "killed before it was sent")
     outcome = Outcome.LOST if kind == "lost" else Outcome.FAILED
-    return Unsent(run_id, NOW_MS, 500, outcome, f"{kind}\n")
+    return Unsent(run_id, NOW_MS, 500, outcome, f"{kind}\n", ME if kind == "rejected by owner" else None)
 
 
 def _do(connection: Connection, run_id: RunId, step: object) -> None:

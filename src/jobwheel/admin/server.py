@@ -5,8 +5,8 @@ import contextlib
 import gc
 import signal
 import socket
-from collections.abc import Callable, Iterator
-from typing import ClassVar
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any, ClassVar, Final, TypeVar
 
 from jobwheel.admin.build import Admin, build_admin
 from jobwheel.admin.settings import LoadedSettings, Settings, make_data_dir
@@ -19,7 +19,10 @@ from jobwheel.wire.http_server import HttpOptions, HttpServer, listen
 
 log = get_logger(__name__)
 
-_GRACE_S = 1
+Started = TypeVar("Started")
+
+_GRACE_S: Final = 1
+_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 class CannotListenError(JobwheelError):
@@ -49,11 +52,13 @@ class AdminServer:
         self._stop = asyncio.Event()
 
     def request_stop(self) -> None:
-        """Begin the graceful stop. Call from the server's event loop."""
+        """Begin the graceful stop; a start under way is broken off. Call from the server's event loop."""
         self._stop.set()
 
     async def run(self) -> None:
         """Serve until `request_stop`, SIGTERM or SIGINT; return when everything is stopped.
+
+        A second signal, whenever it comes, ends the process at once.
 
         Raises:
             JobwheelError: it cannot start; nothing is left running.
@@ -66,11 +71,13 @@ class AdminServer:
         # Bound first: whoever starts a second admin by mistake learns it before the database is touched.
         listener = _listen(settings)
         with contextlib.closing(listener), _stopping_on_signals(self.request_stop):
-            admin = await build_admin(settings, self._clock, apart=True)
-            try:
-                await self._serve(admin, listener)
-            finally:
-                await admin.database.stop()
+            admin = await self._unless_stopped(build_admin(settings, self._clock, apart=True))
+            if admin is not None:
+                try:
+                    await self._serve(admin, listener)
+                finally:
+                    await admin.database.stop()
+        log.info("admin.stopped")
 
     async def _serve(self, admin: Admin, listener: socket.socket) -> None:
         settings = self._loaded.settings
@@ -79,7 +86,9 @@ class AdminServer:
         # Stopped in the opposite order: nobody waits for a run any more, then nobody gets in (executors keep their
         # results and deliver them later), then runs in flight land, and what is pending is handed over.
         everything = ServiceGroup("admin", self._clock, [admin.workers, http, admin.waits])
-        await everything.start()
+        await self._unless_stopped(everything.start())
+        if not everything.running:
+            return
         try:
             self._tell(admin, listener)
             log.info("admin.started", address=_address(settings, listener))
@@ -91,7 +100,22 @@ class AdminServer:
             log.info("admin.stopping")
         finally:
             await everything.stop()
-        log.info("admin.stopped")
+
+    async def _unless_stopped(self, start: Coroutine[Any, Any, Started]) -> Started | None:
+        """Do a part of the start; None: a stop was asked for meanwhile, and the part has undone what it had begun."""
+        starting = asyncio.ensure_future(start)
+        stopping = asyncio.create_task(self._stop.wait())
+        try:
+            await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopping.cancel()
+            is_broken_off = starting.cancel()
+            if is_broken_off:
+                log.info("admin.stopping", during="start")
+                await asyncio.wait({starting})
+        if is_broken_off and (starting.cancelled() or starting.exception() is not None):
+            return None
+        return starting.result()
 
     def _tell(self, admin: Admin, listener: socket.socket) -> None:
         for warning in admin.installation.warnings:
@@ -119,11 +143,25 @@ def _address(settings: Settings, listener: socket.socket) -> str:
 
 @contextlib.contextmanager
 def _stopping_on_signals(request_stop: Callable[[], None]) -> Iterator[None]:
+    """Ask for the stop at the first signal. From then on signals are the system's, which ends the process at once."""
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    came = False
+
+    def give_back(*_: object) -> None:
+        # Between two steps of the main thread, and not when the loop has its turn: it may hang in one of them.
+        nonlocal came
+        came = True
+        for number in _SIGNALS:
+            signal.signal(number, signal.SIG_DFL)
+
+    for number in _SIGNALS:
+        # The loop's own handler does nothing; it hears of the signal through a socket, so that none comes too late.
         loop.add_signal_handler(number, request_stop)
+        signal.signal(number, give_back)
     try:
         yield
     finally:
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in _SIGNALS:
             loop.remove_signal_handler(number)
+        if came:
+            give_back()

@@ -2,12 +2,14 @@
 
 import os
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
-from jobwheel.cli.lifeline import stop_when_stdin_ends
+from jobwheel.cli.lifeline import end_within, stop_when_stdin_ends
 from jobwheel.cli.options import DatabaseUrlOption, DataDirOption
+
+_ENDS_WITHIN_S: Final = 2.0
 
 
 def admin(
@@ -59,6 +61,7 @@ def _serve(overrides: Mapping[str, object]) -> None:
     configure(loaded.settings.log_level, loaded.settings.log_format)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(AdminServer(loaded, _announce).run())
+        end_within(_ENDS_WITHIN_S)
 
 
 def _announce(line: str) -> None:

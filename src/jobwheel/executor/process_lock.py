@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 from typing import ClassVar
 
+from jobwheel.executor.forked import close_in_children
 from jobwheel.kernel.logging import get_logger
 
 log = get_logger(__name__)
@@ -39,6 +40,7 @@ class ProcessLock:
         Raises:
             OSError: the file cannot be made.
         """
+        close_in_children(cls, cls._forget_who_changes)
         with cls._change:
             held = cls._all.get(path)
             # In a child that was forked there may be its parent's, which the child has not.
@@ -49,6 +51,11 @@ class ProcessLock:
                 held = cls._all[path] = cls(path, descriptor)
             held.users += 1
             return held
+
+    @classmethod
+    def _forget_who_changes(cls, _: object) -> None:
+        """In a forked child: the thread that had it at that moment, as one that stands by and looks, is not there."""
+        cls._change = threading.Lock()
 
     @classmethod
     def holder(cls, path: Path) -> str:

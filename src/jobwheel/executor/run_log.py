@@ -132,6 +132,9 @@ class RunLog:
             self._lock, self._process = threading.Lock(), os.getpid()
         with self._lock:
             error = None if self._closed else self._write(line)
+        self._tell(error)
+
+    def _tell(self, error: OSError | None) -> None:
         # Not under the lock: inside a run this line comes back here, and is dropped as this log is closed now.
         if error is not None:
             log.warning("run_log.cannot_write", path=self.path, error=str(error))
@@ -144,8 +147,8 @@ class RunLog:
             while data:
                 data = data[os.write(self._descriptor, data) :]
         except OSError as error:
-            self._release()
             self._closed = True
+            self._release()
             return error
         if self._unmarked >= KEEP_BYTES:
             self._mark()
@@ -161,13 +164,16 @@ class RunLog:
     def park(self) -> None:
         """Close the file until the next line: the run waits, and open files are few."""
         with self._lock:
-            self._release()
+            error = self._release()
+            self._closed = self._closed or error is not None
+        self._tell(error)
 
     def close(self) -> None:
         """Close the file for good. Again: nothing."""
         with self._lock:
-            self._release()
             self._closed = True
+            error = self._release()
+        self._tell(error)
 
     def discard(self) -> None:
         """Close the file and remove it: the run was not accepted after all, and must not look as if it was.
@@ -178,10 +184,16 @@ class RunLog:
         if self._is_new:
             Path(self.path).unlink(missing_ok=True)
 
-    def _release(self) -> None:
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+    def _release(self) -> OSError | None:
+        descriptor, self._descriptor = self._descriptor, -1
+        try:
+            if descriptor >= 0:
+                os.close(descriptor)
+        except OSError as error:
+            # What the disk says of lines that it had taken before. The file is closed all the same: its number, which
+            # was forgotten first, may be another's by now.
+            return error
+        return None
 
 
 def stamp(epoch_ms: int) -> str:

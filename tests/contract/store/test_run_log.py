@@ -2,6 +2,7 @@
 
 import itertools
 
+import msgspec
 import pytest
 
 from jobwheel.admin.domain.ids import GroupId, JobId, NodeId, RunId
@@ -136,6 +137,22 @@ async def test_another_node_cannot_write_what_became_of_a_run_being_sent(
     await store.apply(node, write(run_id))  # type: ignore[operator]
     row = await store.run_row(run_id)
     assert (row["phase"], row["outcome"]) == (phase, outcome)
+
+
+async def test_what_became_of_a_send_ends_only_what_its_owner_is_sending_still(store: Store) -> None:
+    """Its heir may have sent it since, and the executor taken it."""
+    node = await store.node()
+    others, adopted, own = [await store.sending(owner) for owner in (OTHER, node, node)]
+    await store.apply(node, unconfirmed(adopted))
+    late = [msgspec.structs.replace(rejected(run_id), owner=node) for run_id in (others, adopted, own)]
+    # Also by the id that a node has after it was declared dead.
+    assert [each.run_id for each in (await store.apply(NodeId(99), *late)).ended] == [own]
+    rows = [await store.run_row(run_id) for run_id in (others, adopted, own)]
+    assert [(row["phase"], row["outcome"]) for row in rows] == [
+        ("sending", None),
+        ("unconfirmed", None),
+        (None, "failed"),
+    ]
 
 
 @pytest.mark.parametrize("write", [accepted, unconfirmed, rejected, result])

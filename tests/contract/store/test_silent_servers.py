@@ -1,7 +1,9 @@
 """Servers that hang: the connection is open, and nothing comes."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import pytest
 from sqlalchemy import text
@@ -131,3 +133,25 @@ async def test_a_node_that_vanishes_in_a_transaction_does_not_hold_its_locks_for
         "mariadb": "SELECT 1000 * @@SESSION.idle_transaction_timeout",
     }[kind]
     assert int(await database.write(lambda c: c.exec_driver_sql(query).scalar_one())) == 60_000
+
+
+@pytest.mark.parametrize("kind", ["mariadb"])
+async def test_a_connection_is_broken_off_in_the_moment_in_which_it_is_made(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The driver's waiting for the connection swallowed it, and then the greeting was waited for without end."""
+    loop = asyncio.get_running_loop()
+    connect = loop.create_connection
+
+    async def broken_off(*args: Any, **kwargs: Any) -> Any:
+        made = await connect(*args, **kwargs)
+        starting.cancel()
+        return made
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        database = open_database(f"{kind}://wheel:secret@127.0.0.1:{silent.getsockname()[1]}/jobwheel", CLOCK)
+        monkeypatch.setattr(loop, "create_connection", broken_off)
+        starting = asyncio.create_task(database.start())
+        done, _ = await asyncio.wait({starting}, timeout=5)
+    assert done
+    assert starting.cancelled()

@@ -1,15 +1,20 @@
 """The process that writes an SQLite database's batches, beside the thread that writes the rest."""
 
 import asyncio
+import contextlib
 import os
 import pickle
+import resource
 import signal
 import subprocess
 import sys
+import threading
 import types
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 import uvloop
@@ -22,6 +27,7 @@ from jobwheel.admin.services.paced_reads import PacedReads
 from jobwheel.admin.services.settling import Settling
 from jobwheel.admin.services.slices import SLICE, Slices
 from jobwheel.admin.store import events, old_runs, reports, schema, sqlite_process
+from jobwheel.admin.store.database import is_outage
 from jobwheel.admin.store.errors import DatabaseInUseError, DatabaseUnusableError, UnknownCommitError
 from jobwheel.admin.store.sqlite_database import SqliteDatabase
 from jobwheel.admin.store.sqlite_process import SqliteProcess
@@ -181,6 +187,20 @@ async def test_it_ends_with_the_database(tmp_path: Path) -> None:
     assert database.writing_process is None
 
 
+async def test_a_stop_does_without_the_threads_that_a_name_server_may_have(tmp_path: Path) -> None:
+    database = SqliteDatabase(sqlite_url(tmp_path), SystemClock(), apart=True)
+    await database.start()
+    answered = threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        asyncio.get_running_loop().set_default_executor(pool)
+        asking = asyncio.create_task(asyncio.to_thread(answered.wait))
+        try:
+            await asyncio.wait_for(database.stop(), 20)
+        finally:
+            answered.set()
+        await asking
+
+
 async def test_it_ends_with_an_admin_that_is_killed_and_the_file_is_free_again(tmp_path: Path) -> None:
     url = sqlite_url(tmp_path)
     admin = subprocess.Popen([sys.executable, "-c", _ADMIN, url], stdout=subprocess.PIPE, text=True)  # noqa: ASYNC220
@@ -225,6 +245,111 @@ async def test_a_process_that_cannot_open_the_file_holds_up_nobody_else(tmp_path
 
 async def _nothing_else() -> None:
     pass
+
+
+async def test_a_stop_while_it_is_started_again_leaves_no_process_and_nobody_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starts = SlowStarts(monkeypatch)
+    process = SqliteProcess(tmp_path / "jobwheel.db", None)
+    waiting = asyncio.create_task(process.run(_nothing))
+    pid = await starts.wait_for_one()
+    stopping = asyncio.create_task(process.stop())
+    await SystemClock().wait(0)
+    starts.let_go.set()
+    await asyncio.wait_for(stopping, 20)
+    with pytest.raises((UnknownCommitError, DatabaseUnusableError)):
+        await asyncio.wait_for(waiting, 5)
+    assert not _is_there(pid)
+    with pytest.raises(DatabaseUnusableError, match="stopped"):
+        await asyncio.wait_for(process.run(_nothing), 20)
+    assert process.pid is None
+
+
+async def test_a_start_that_is_broken_off_leaves_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    starts = SlowStarts(monkeypatch)
+    database = SqliteDatabase(sqlite_url(tmp_path), SystemClock(), apart=True)
+    starting = asyncio.create_task(database.start())
+    pid = await starts.wait_for_one()
+    starting.cancel()
+    starts.let_go.set()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(starting, 20)
+    assert not _is_there(pid)
+    heir = SqliteDatabase(sqlite_url(tmp_path), SystemClock())
+    await heir.start()
+    await heir.stop()
+
+
+class SlowStarts:
+    """Processes are started, and whoever starts them is told only when it is let go."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._start = asyncio.create_subprocess_exec
+        self._pids = asyncio.Queue[int]()
+        self.let_go = asyncio.Event()
+        monkeypatch.setattr(asyncio, "create_subprocess_exec", self._slowly)
+
+    async def _slowly(self, *args: Any, **kwargs: Any) -> asyncio.subprocess.Process:
+        process = await self._start(*args, **kwargs)
+        self._pids.put_nowait(process.pid)
+        await self.let_go.wait()
+        return process
+
+    async def wait_for_one(self) -> int:
+        """The process that was started."""
+        return await asyncio.wait_for(self._pids.get(), 20)
+
+
+async def test_a_process_that_the_system_has_nothing_for_is_an_outage_and_started_later(
+    database: SqliteDatabase,
+) -> None:
+    """Batches that are tried for as long as an outage lasts were given up after some tries."""
+    await database.write_batch(events.insert_events, [_event(1)])
+    pid = _pid(database)
+    os.kill(pid, signal.SIGKILL)
+    await eventually(lambda: not _is_there(pid), 20)
+    with _no_more_files():
+        # It is learnt by the first one, or just before, that the process is gone.
+        with pytest.raises((UnknownCommitError, DatabaseUnusableError)):
+            await database.write_batch(events.insert_events, [_event(2)])
+        errors = await asyncio.gather(
+            *(database.write_batch(events.insert_events, [_event(3)]) for _ in range(2)), return_exceptions=True
+        )
+    assert [type(error) for error in errors] == [DatabaseUnusableError] * 2
+    assert all(isinstance(error, Exception) and is_outage(error) for error in errors)
+    assert str(errors[0]).endswith("the process that writes to it cannot be started: Too many open files")
+    await database.write_batch(events.insert_events, [_event(4)])
+    assert await _stored(database) == [1, 4]
+
+
+def test_tries_without_room_for_a_process_leave_no_descriptors(tmp_path: Path) -> None:
+    """On the loop that an admin has, which opens some of those that it needs before it misses one."""
+
+    async def try_with_each_number_of_free_ones() -> None:
+        process = SqliteProcess(tmp_path / "jobwheel.db", None)
+        before = _open_files()
+        for most in range(len(before), len(before) + 8):
+            with _no_more_files(most), pytest.raises(DatabaseUnusableError, match="Too many open files"):
+                await process.start()
+        assert _open_files() == before
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(try_with_each_number_of_free_ones())
+
+
+def _open_files() -> list[Path]:
+    return sorted(Path("/proc/self/fd").iterdir())
+
+
+@contextlib.contextmanager
+def _no_more_files(most: int = 3) -> Iterator[None]:
+    former = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, former[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, former)
 
 
 def test_whoever_waits_while_the_process_dies_has_a_turn(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from jobwheel.admin.domain.run import Outcome, Phase
+from jobwheel.admin.domain.writes import Settlement
 from jobwheel.admin.store import run_log
 from jobwheel.admin.store.errors import DatabaseUnusableError, UnknownCommitError
 from tests.support.due_runs import all_done, write_due
@@ -150,6 +151,34 @@ async def test_a_run_whose_end_is_being_written_has_no_other_turn(
         run = await live.done(run_id)
         assert (run.outcome, run.executor_address) == (Outcome.FAILED, "")
         assert executor.runs() == []
+
+
+async def test_what_a_node_learnt_that_was_cut_off_does_not_end_what_its_heir_sends(
+    live: LiveAdmin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its failure waited for the database; the heir has sent the run meanwhile, and the executor has taken it."""
+    writing, is_back = asyncio.Event(), asyncio.Event()
+
+    async def late(write: Write, work: Write, *args: Any) -> Any:
+        writing.set()
+        await is_back.wait()
+        return await write(work, *args)
+
+    gone = await vanished(live)
+    with monkeypatch.context() as cut_off:
+        replace_write(live, cut_off, run_log.apply, late)
+        (run_id,) = await write_due(live, await live.job(), 1)
+        await asyncio.wait_for(writing.wait(), 5)
+        assert (await live.run(run_id)).executor_address == gone.address
+        # As the heir leaves it, whose request is on its way just now.
+        later_ms = live.admin.database.now_ms() + 60_000
+        await live.change_run(run_id, phase=Phase.UNCONFIRMED, owner=None, unheard_ms=later_ms, check_ms=later_ms)
+        is_back.set()
+        await until(lambda: not live.admin.engine.writer.holds(run_id))
+        assert (await live.run(run_id)).phase is Phase.UNCONFIRMED
+    result = Settlement(run_id, live.admin.database.now_ms(), 200, Outcome.SUCCEEDED, "done")
+    assert await live.admin.engine.writer.write_all([result]) == []
+    assert (await live.done(run_id)).outcome is Outcome.SUCCEEDED
 
 
 async def test_a_run_whose_answer_cannot_be_written_is_not_found_stuck_again_and_again(

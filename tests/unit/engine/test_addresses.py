@@ -285,3 +285,38 @@ async def test_the_stored_list_follows_the_live_addresses(store: Store, clock: F
     assert await store.database.write(registry.store_address_lists, store.zone, store.database.now_ms()) == 1
     assert await stored() is None
     assert await store.database.write(registry.store_address_lists, store.zone, store.database.now_ms()) == 0
+
+
+async def test_a_beat_that_was_under_way_at_the_removal_is_undone_for_other_nodes_as_well(
+    store: Store, clock: FakeClock
+) -> None:
+    """They would have sent to the address for a minute and a half."""
+    book, made = services(store)
+    elsewhere = AddressBook(store.database)
+    group_id = await store.group()
+    await made.register(request_of(A))
+    came_ms = store.database.now_ms()
+    await clock.advance(3)
+    await made.remove(request_of(A))
+    await store.database.write(registry.beat, store.zone, request_of(A), came_ms)
+    await elsewhere.refresh()
+    assert addresses(elsewhere, group_id) == [A]
+    await book.refresh()
+    await book.remove_left()
+    await elsewhere.refresh()
+    assert addresses(elsewhere, group_id) == addresses(book, group_id) == []
+
+
+async def test_who_left_and_came_again_at_another_node_is_there_again(store: Store, clock: FakeClock) -> None:
+    """As an executor that is started anew behind a load balancer: it was passed over until it beat here, too."""
+    book, made = services(store)
+    group_id = await store.group()
+    await made.register(request_of(A))
+    await made.remove(request_of(A))
+    await clock.advance(3)
+    await store.database.write(registry.beat, store.zone, request_of(A), store.database.now_ms())
+    await book.refresh()
+    await book.remove_left()
+    assert (addresses(book, group_id), book.has_left(group_id, A)) == ([A], False)
+    await book.refresh()
+    assert addresses(book, group_id) == [A]

@@ -8,7 +8,7 @@ import pytest
 
 from jobwheel.admin.domain.ids import NodeId, RunId
 from jobwheel.admin.domain.run import Outcome
-from jobwheel.admin.domain.writes import Accepted, RunWrite, Settlement
+from jobwheel.admin.domain.writes import Accepted, RunWrite, Settlement, Unconfirmed, Unsent
 from jobwheel.admin.engine.context import EngineContext, EngineLimits
 from jobwheel.admin.engine.figures import Counters
 from jobwheel.admin.engine.node import Node
@@ -62,6 +62,14 @@ def yes(run_id: int) -> Accepted:
 
 def result(run_id: int) -> Settlement:
     return Settlement(RunId(run_id), NOW_MS + 900, 200, Outcome.SUCCEEDED, "done")
+
+
+def unconfirmed(run_id: int) -> Unconfirmed:
+    return Unconfirmed(RunId(run_id), NOW_MS + 20, NOW_MS + 20, "no answer\n")
+
+
+def unsent(run_id: int) -> Unsent:
+    return Unsent(RunId(run_id), NOW_MS + 30, 500, Outcome.FAILED, "refused\n")
 
 
 async def test_a_yes_that_waits_behind_a_batch_goes_with_the_result(
@@ -171,3 +179,36 @@ async def test_results_are_refused_while_the_database_takes_none_and_many_wait(
     await clock.advance(1)
     await asyncio.wait_for(again, 5)
     assert (type(refused), waiting_then) == (DatabaseUnusableError, FULL)
+
+
+async def test_a_run_is_held_until_the_last_of_its_writes_is_made(
+    store: Store, writer: RunLogWriter, batches: Batches, clock: FakeClock
+) -> None:
+    """Else the recovery took a run for stuck of which an answer was written, while its failure waited for the next."""
+    node_id = writer._context.node.id
+    answered, failed = await store.sending(node_id), await store.sending(node_id)
+    writer.add(unconfirmed(answered))
+    first = asyncio.create_task(writer.write_all([result(failed)]))
+    await clock.advance(0.01)
+    await eventually(lambda: len(batches.begun) == 1)
+    writer.add(unsent(answered))
+    batches.let_through.set()
+    await asyncio.wait_for(first, 5)
+    batches.let_through.clear()
+    assert (writer.holds(answered), writer.holds(failed)) == (True, False)
+    batches.let_through.set()
+    await clock.advance(0.01)
+    await eventually(lambda: not writer.holds(answered))
+    assert (await store.run_row(answered))["outcome"] == "failed"
+
+
+async def test_a_run_whose_only_write_cannot_be_made_is_held_no_more(
+    store: Store, writer: RunLogWriter, batches: Batches, clock: FakeClock
+) -> None:
+    batches.errors.extend(ValueError("in a test") for _ in range(4))
+    batches.let_through.set()
+    writer.add(unsent(7))
+    assert writer.holds(RunId(7))
+    await clock.advance(5)
+    await eventually(lambda: not writer.holds(RunId(7)))
+    assert not batches.errors

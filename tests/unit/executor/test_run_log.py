@@ -1,5 +1,7 @@
 import contextlib
+import errno
 import logging
+import os
 import re
 import subprocess
 import sys
@@ -92,6 +94,34 @@ def test_a_disk_that_refuses_costs_the_lines_only(tmp_path: Path, caplog: pytest
     log.write("INFO", "lost")
     log.write("INFO", "lost too")
     log.close()
+    assert caplog.text.count("run_log.cannot_write") == 1
+
+
+@pytest.mark.parametrize("end", ["park", "close", "write"])
+def test_a_file_that_fails_as_it_is_closed_is_closed_once(
+    end: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As on a network's disk that is full: its number is another file's by the time of a second try."""
+    log, close, closed = new_log(tmp_path), os.close, list[int]()
+
+    def failing(descriptor: int) -> None:
+        closed.append(descriptor)
+        close(descriptor)
+        raise OSError(errno.EDQUOT, "Disk quota exceeded")
+
+    def full(*_: object) -> int:
+        raise OSError(errno.EDQUOT, "Disk quota exceeded")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "close", failing)
+        if end == "write":
+            patched.setattr(os, "write", full)
+            log.write("INFO", "lost")
+        else:
+            getattr(log, end)()
+        log.close()
+        log.close()
+    assert len(closed) == 1
     assert caplog.text.count("run_log.cannot_write") == 1
 
 

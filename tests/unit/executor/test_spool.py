@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from jobwheel.executor import spool_folder
 from jobwheel.executor.errors import StorageError
 from jobwheel.executor.spool import Spool
+from jobwheel.executor.spool_folder import lock
 from jobwheel.executor.spool_segment import HEADER_BYTES, SegmentFile
 from jobwheel.wire.messages import Result
 from tests.support.orphans import LEAVE_A_CHILD
@@ -407,6 +409,26 @@ def test_a_folder_that_is_being_looked_at_by_another_process_is_waited_for(
         return locked(descriptor, operation)
 
     monkeypatch.setattr(fcntl, "flock", busy)
+    spool = opened(tmp_path)
+    spool.put(result(1))
+    assert take_all(spool) == [1]
+    spool.close()
+
+
+def test_a_folder_that_another_process_looks_at_for_long_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one does whose disk is slow: a hundred tries in two milliseconds, and an executor did not start."""
+    (tmp_path / "one").mkdir(parents=True)
+    other = lock(tmp_path / "one")
+    waited_s = list[float]()
+
+    def pause(delay_s: float) -> None:
+        waited_s.append(delay_s)
+        if sum(waited_s) > 1 and sum(waited_s[:-1]) <= 1:
+            os.close(other)
+
+    monkeypatch.setattr(spool_folder, "_pause", pause)
     spool = opened(tmp_path)
     spool.put(result(1))
     assert take_all(spool) == [1]

@@ -182,3 +182,36 @@ def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StorageError, match="log_path"):
         turn_of(tmp_path / "file" / "logs").take()
+
+
+def test_a_child_that_is_forked_while_somebody_looks_for_the_turn_can_look(tmp_path: Path) -> None:
+    """As a web server's worker, forked by a process whose executor stands by: it hung for ever."""
+    program = """
+import fcntl, os, pathlib, signal, sys, threading
+from jobwheel.executor.process_lock import ProcessLock
+
+path = pathlib.Path(sys.argv[1])
+looking, forked, lockf = threading.Event(), threading.Event(), fcntl.lockf
+
+def slow(descriptor, operation):
+    looking.set()
+    forked.wait()
+    return lockf(descriptor, operation)
+
+fcntl.lockf = slow
+other = threading.Thread(target=ProcessLock.take, args=(path,))
+other.start()
+looking.wait()
+child = os.fork()
+fcntl.lockf = lockf
+if child == 0:
+    signal.alarm(8)
+    os._exit(0 if ProcessLock.take(path) else 1)
+code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+forked.set()
+other.join()
+print(code)
+"""
+    command = [sys.executable, "-c", program, str(tmp_path / "lock")]
+    told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20).stdout
+    assert told == "0\n"

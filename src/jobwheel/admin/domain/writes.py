@@ -54,7 +54,8 @@ class Accepted(msgspec.Struct, frozen=True, gc=False):
 class Unsent(msgspec.Struct, frozen=True, gc=False):
     """sending or unconfirmed → done, without a result: rejected, unreachable, discarded, lost.
 
-    Whatever it says, a run that a kill was asked for has been killed unsent.
+    With `owner` only a run that this node is sending still: what a node learnt that was cut off says nothing of what
+    its heir has sent since. Whatever it says, a run that a kill was asked for has been killed unsent.
     """
 
     run_id: RunId
@@ -62,6 +63,7 @@ class Unsent(msgspec.Struct, frozen=True, gc=False):
     code: int
     outcome: Outcome
     message: str
+    owner: NodeId | None = None
 
 
 class Unanswered(msgspec.Struct, frozen=True, gc=False):

@@ -46,6 +46,7 @@ class AddressBook:
         self._newer: frozenset[str] = frozenset()
         self._out: dict[str, int] = {}
         self._left: dict[tuple[str, str], int] = {}
+        self._written_again: dict[tuple[str, str], int] = {}
         # When the registry was last read, whether it could not be since, and who is spared for how long.
         self._read_ms: int | None = None
         self._is_away = False
@@ -81,8 +82,26 @@ class AddressBook:
         keep_ms = now_ms - LIVE_FOR_MS
         self._out = {address: out_ms for address, out_ms in self._out.items() if out_ms > keep_ms}
         self._left = {key: left_ms for key, left_ms in self._left.items() if left_ms > keep_ms}
+        self._note_who_left(groups)
         if before != {group_id: _addresses(group) for group_id, group in self._groups.items()}:
             self.changed = True
+
+    def _note_who_left(self, groups: Sequence[GroupAddresses]) -> None:
+        """See who of those that left is in the registry: with a later beat, which came to another node, or again."""
+        registered = [each for group in groups if not group.fixed for each in group.registrations]
+        found = {(each.app_name, each.address): each.beat_ms for each in registered}
+        there = {key: left_ms for key, left_ms in self._left.items() if key in found}
+        self._written_again = {key: left_ms for key, left_ms in there.items() if found[key] <= left_ms}
+        for key in there.keys() - self._written_again.keys():
+            del self._left[key]
+
+    async def remove_left(self) -> None:
+        """Take out of the registry whom a beat has put there again that was under way when it left.
+
+        Other nodes, which have not heard that it left, would send to it until that beat is too old.
+        """
+        if self._written_again:
+            await self._database.write(registry.remove_left, self._written_again)
 
     async def learn(self, group_ids: Iterable[GroupId]) -> None:
         """Make sure that groups which jobs are of are known, however new they are.

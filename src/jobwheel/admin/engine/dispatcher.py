@@ -205,7 +205,11 @@ class Dispatcher:
         """
         within_s = self._context.limits.search_s
         if len(flight.candidates) > 1 and flight.asked_s + took_s >= within_s:
-            self.fail(flight.run, message + self._context.messages.none_in_time(len(flight.candidates) - 1, within_s))
+            self.fail(
+                flight.run,
+                flight.owner,
+                message + self._context.messages.none_in_time(len(flight.candidates) - 1, within_s),
+            )
             return None
         for at, candidate in enumerate(flight.candidates[1:], 1):
             passed_over = self._passed_over(flight, candidate)
@@ -218,7 +222,7 @@ class Dispatcher:
                     redirected=True,
                 )
             message += passed_over
-        self.fail(flight.run, message + self._context.messages.none_reached())
+        self.fail(flight.run, flight.owner, message + self._context.messages.none_reached())
         return None
 
     def _cancel(self, flight: Flight) -> None:
@@ -242,9 +246,9 @@ class Dispatcher:
             return self._context.messages.out(candidate.address)
         return None
 
-    def fail(self, run: PendingRun, message: str) -> None:
-        """End a run that took off and is not sent anywhere."""
-        self._writer.add(Unsent(run.id, self._context.clock.now(), 500, Outcome.FAILED, _bounded(message)))
+    def fail(self, run: PendingRun, owner: NodeId, message: str) -> None:
+        """End a run that `owner` took off and that is not sent anywhere."""
+        self._writer.add(Unsent(run.id, self._context.clock.now(), 500, Outcome.FAILED, _bounded(message), owner))
 
     async def _is_mine(self, flight: Flight) -> bool:
         """Asked before a byte is written: whether the run is still this node's.
@@ -271,7 +275,7 @@ class Dispatcher:
             since_ms = self._context.database.now_ms()
             resent = is_sent_again(candidate.instance_id, flight.job)
             return Unconfirmed(run_id, since_ms, first_check_ms(since_ms, resent=resent), message)
-        return refused(run_id, now_ms, answer, message)
+        return refused(run_id, now_ms, answer, message, flight.owner)
 
 
 def _bounded(message: str) -> str:
@@ -284,9 +288,9 @@ def _bounded(message: str) -> str:
     return f"{cut_message(before, MOST_MESSAGE_BYTES - len(end.encode()) - 2)}\n{end}\n"
 
 
-def refused(run_id: RunId, now_ms: int, answer: Answer, message: str) -> Unsent:
-    """The end of a run that an executor did not take."""
+def refused(run_id: RunId, now_ms: int, answer: Answer, message: str, owner: NodeId | None = None) -> Unsent:
+    """The end of a run that an executor did not take; with `owner` if that node is sending it still."""
     outcome = Outcome.DISCARDED if answer.discarded else Outcome.FAILED
     # To the reference, 0 and 200 without a result mean "running".
     code = 500 if answer.code in (0, 200) else answer.code
-    return Unsent(run_id, now_ms, code, outcome, message)
+    return Unsent(run_id, now_ms, code, outcome, message, owner)

@@ -186,6 +186,7 @@ class Engine(ServiceGroup):
 
     async def _refresh_addresses(self) -> None:
         await self.addresses.refresh()
+        await self.addresses.remove_left()
         if self.addresses.changed:
             # Addresses whose beats ended leave the stored lists too, which Java admins and people read.
             self.addresses.changed = False

@@ -253,7 +253,7 @@ class Launcher(Service):
             self._slots.note_take_off((self.clock.now() - departures.sent_ms) / 1000)
         for each in departures.grounded:
             if each.run.id in taken.matched:
-                self._dispatcher.fail(each.run, each.message)
+                self._dispatcher.fail(each.run, departures.owner, each.message)
         flights = list(departures.flights)
         for broadcast in departures.broadcasts:
             made = taken.shards.get(broadcast.flight.run.id)

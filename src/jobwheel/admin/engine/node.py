@@ -27,6 +27,7 @@ FRESH_FOR_S: Final = 10.0
 """A node sends only while its last heartbeat that succeeded was begun less than this ago, by the boot-time clock."""
 
 _MOST_DIFFERENCE_S = 1.0
+_LEAVES_WITHIN_S: Final = 3.0
 _LOOKS: Final = FirstLooks(FIRST_QUESTION_MS, RESEND_AFTER_MS[0])
 _RETRY = Backoff(first_s=0.5, most_s=2.0)
 
@@ -85,18 +86,45 @@ class Node(Service):
 
     async def on_start(self) -> None:
         begun_s = self.clock.boot_time()
-        self._id, adopted = await self._database.write(
-            _join, self._facts, self._database.now_ms(), self._database.is_for_one_node
-        )
+        adopted = await self._join()
         self._beaten_s = self._unbroken_since_s = begun_s
         log.info("node.started", node=self._id, adopted_pending=adopted.pending, unconfirmed=adopted.unconfirmed)
         await self._beats.start()
 
+    async def _join(self) -> Adopted:
+        """Take an id. A start that is broken off meanwhile knows the id nevertheless, if there is one: it is left."""
+        join = self._database.write(_join, self._facts, self._database.now_ms(), self._database.is_for_one_node)
+        joining = asyncio.ensure_future(join)
+        try:
+            self._id, adopted = await asyncio.shield(joining)
+        except asyncio.CancelledError:
+            await asyncio.wait({joining}, timeout=_LEAVES_WITHIN_S)
+            if not joining.cancel() and joining.exception() is None:
+                self._id, _ = joining.result()
+            await asyncio.gather(joining, return_exceptions=True)
+            raise
+        return adopted
+
     async def on_stop(self) -> None:
         await self._beats.stop()
-        if self._id is not None:
-            handed_over = await self._database.write(_leave, self._id)
+        if self._id is None:
+            return
+        try:
+            async with asyncio.timeout(self._leaves_within_s()):
+                handed_over = await self._database.write(_leave, self._id)
+        except TimeoutError:
+            log.warning("node.not_handed_over", node=self._id, reason="the database does not answer")
+        else:
             log.info("node.stopped", node=self._id, handed_over=handed_over)
+
+    def _leaves_within_s(self) -> float:
+        """For how long the good-bye is of use: then others have buried this node. One that came just now holds little.
+
+        For whoever waits for the end of a process whose database hangs.
+        """
+        if self._beaten_s == self._unbroken_since_s:
+            return _LEAVES_WITHIN_S
+        return max(_LEAVES_WITHIN_S, self._beaten_s + DEAD_AFTER_S - self.clock.boot_time())
 
     async def confirm(self) -> None:
         """Beat if this node may have been declared dead: what it wrote under an id that is dead would wait for an heir.

@@ -1,6 +1,7 @@
 """The one writer of the run log: dispatch answers and results of this process, in batches."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Container, Sequence
 
 import msgspec
@@ -100,7 +101,7 @@ class RunLogWriter(Service):
         )
         self._answers = EarlyAnswers(self._add_answer, context.clock, self._is_behind)
         self._full_s = -_FULL_FOR_S
-        self._waiting: set[RunId] = set()
+        self._waiting: Counter[RunId] = Counter()
 
     def __len__(self) -> int:
         """How many writes wait."""
@@ -155,7 +156,7 @@ class RunLogWriter(Service):
         self._put(_Entry(answer, early=early))
 
     def _put(self, entry: _Entry) -> None:
-        self._waiting.add(entry.write.run_id)
+        self._waiting[entry.write.run_id] += 1
         self._buffer.add(entry)
 
     def _is_behind(self) -> bool:
@@ -170,7 +171,14 @@ class RunLogWriter(Service):
         writes = self._due(entries)
         if writes:
             await self._write(entries, writes)
-        self._waiting.difference_update([entry.write.run_id for entry in entries])
+        for entry in entries:
+            self._let_go(entry.write.run_id)
+
+    def _let_go(self, run_id: RunId) -> None:
+        # Another write of the same run may still wait.
+        self._waiting[run_id] -= 1
+        if not self._waiting[run_id]:
+            del self._waiting[run_id]
 
     async def _write(self, entries: Sequence[_Entry], writes: Sequence[RunWrite]) -> None:
         context = self._context
@@ -201,7 +209,7 @@ class RunLogWriter(Service):
         return [entry.write for entry in entries if not entry.is_void]
 
     def _reject(self, entry: _Entry, error: Exception) -> None:
-        self._waiting.discard(entry.write.run_id)
+        self._let_go(entry.write.run_id)
         log.error(
             "run_log.write_failed", run_id=entry.write.run_id, write=type(entry.write).__name__, error=repr(error)
         )

@@ -113,6 +113,21 @@ def remove(connection: Connection, request: RegistryRequest) -> bool:
     return connection.execute(delete(job_registry).where(_is(request))).rowcount > 0
 
 
+def remove_left(connection: Connection, left: Mapping[tuple[str, str], int]) -> int:
+    """Remove addresses, by app name and address, whose last beat is not later than when they left."""
+    return sum(
+        connection.execute(
+            delete(job_registry).where(
+                job_registry.c.registry_group == EXECUTORS,
+                job_registry.c.registry_key == app_name,
+                job_registry.c.registry_value == address,
+                job_registry.c.beat_ms <= left_ms,
+            )
+        ).rowcount
+        for (app_name, address), left_ms in sorted(left.items())
+    )
+
+
 def spare_addresses(connection: Connection, now_ms: int) -> int:
     """At the start of the only node: give addresses that lived when the last beat of all came in time to beat again.
 

@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 from sqlalchemy.engine import URL
 
 from jobwheel.admin.store.errors import DatabaseUrlError
+from jobwheel.admin.store.mysql_connecting import connect
 
 CONNECT_TIMEOUT_S = 10
 _LOCK_TIMEOUT_S = 10
@@ -84,6 +85,7 @@ def _postgresql_arguments(url: URL, *, only_reads: bool) -> Mapping[str, Any]:
 
 def _mysql_arguments(url: URL, *, only_reads: bool) -> Mapping[str, Any]:  # noqa: ARG001 - the session says it
     arguments: dict[str, Any] = {"connect_timeout": CONNECT_TIMEOUT_S, "charset": "utf8mb4"}
+    arguments["async_creator_fn"] = connect
     context = _tls(url)
     if context is not None:
         arguments["ssl"] = context

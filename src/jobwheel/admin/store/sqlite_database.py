@@ -148,8 +148,11 @@ class SqliteDatabase(Database):
             await self._apart.start()
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="jobwheel-reader")
         for _ in range(_READERS):
-            engine = await loop.run_in_executor(self._readers, open_reader, self.path)
-            self._reading.put(Transactions(engine))
+            await loop.run_in_executor(self._readers, self._open_reader)
+
+    def _open_reader(self) -> None:
+        # Put here: a start that is broken off meanwhile closes it nevertheless.
+        self._reading.put(Transactions(open_reader(self.path)))
 
     async def _take_lock(self) -> int:
         """Take the lock; of an admin that was killed the writing process may hold it for a moment longer."""

@@ -1,6 +1,7 @@
 """The admin's side of the process that writes its SQLite database's batches."""
 
 import asyncio
+import contextlib
 import itertools
 import os
 import socket
@@ -10,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
-from jobwheel.admin.store.errors import UnknownCommitError
+from jobwheel.admin.store.errors import DatabaseUnusableError, UnknownCommitError
 from jobwheel.admin.store.sqlite_frames import Answered, Command, Frames, encode_order
 from jobwheel.kernel.logging import get_logger
 
@@ -22,6 +23,7 @@ _END_WAIT_S: Final = 10.0
 _HANGS_AFTER_S: Final = 60.0
 """What comes before a hold is done, or refused since a tool has the file, long before that."""
 _MOST_TOGETHER: Final = 32
+_DESCRIPTORS_OF_A_START: Final = 10
 
 
 class SqliteProcess:
@@ -39,7 +41,8 @@ class SqliteProcess:
         self._path = path
         self._kept_open = kept_open
         self._numbers = itertools.count(1)
-        self._starting = asyncio.Lock()
+        self._starting: asyncio.Task[_Channel] | None = None
+        self._is_stopped = False
         self._process: asyncio.subprocess.Process | None = None
         self._channel: _Channel | None = None
         self._others: deque[tuple[Callable[[], Awaitable[Any]], asyncio.Future[Any]]] = deque()
@@ -51,14 +54,19 @@ class SqliteProcess:
         return None if self._process is None else self._process.pid
 
     async def start(self) -> None:
-        """Start the process, if it is not there. It opens the database while others already do something else."""
-        async with self._starting:
-            if self._channel is None or self._channel.is_closed:
-                await self._stop_process()
-                await self._start_process()
+        """Start the process, if it is not there. It opens the database while others already do something else.
+
+        Raises:
+            DatabaseUnusableError: the system has nothing for it, or it was stopped.
+        """
+        await self._open_channel()
 
     async def stop(self) -> None:
-        """Let it finish what it was given, and end it."""
+        """Let it finish what it was given, and end it, for good."""
+        self._is_stopped = True
+        if self._starting is not None:
+            # Nobody would end what comes of it.
+            await asyncio.wait({self._starting})
         if self._channel is not None:
             self._channel.close()
             self._channel = None
@@ -69,6 +77,7 @@ class SqliteProcess:
 
         Raises:
             UnknownCommitError: the process died meanwhile.
+            DatabaseUnusableError: it had died, and cannot be started for now.
             Exception: what the function raised; it has changed nothing.
         """
         channel = await self._open_channel()
@@ -118,26 +127,47 @@ class SqliteProcess:
             self._process.kill()
 
     async def _open_channel(self) -> "_Channel":
-        if self._channel is None or self._channel.is_closed:
-            await self.start()
-        assert self._channel is not None
+        if self._channel is not None and not self._channel.is_closed:
+            return self._channel
+        if self._is_stopped:
+            raise DatabaseUnusableError(str(self._path), "its process was stopped")
+        if self._starting is None:
+            self._starting = asyncio.create_task(self._start_process())
+        # Whoever waits may be told to stop. A start that is broken off would leave what it has started to nobody.
+        return await asyncio.shield(self._starting)
+
+    async def _start_process(self) -> "_Channel":
+        try:
+            await self._stop_process()
+            self._channel = await self._connected_process()
+        except OSError as error:
+            reason = f"the process that writes to it cannot be started: {error.strerror or error}"
+            raise DatabaseUnusableError(str(self._path), reason) from error
+        finally:
+            self._starting = None
         return self._channel
 
-    async def _start_process(self) -> None:
+    async def _connected_process(self) -> "_Channel":
         ours, theirs = socket.socketpair()
-        with theirs:
-            kept = [theirs.fileno()] + ([] if self._kept_open is None else [self._kept_open])
-            arguments = [str(theirs.fileno()), str(os.getpid()), str(self._path)]
-            # -P: what lies in the current directory is not ours to import.
-            self._process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                *("-P", "-m", "jobwheel.admin.store.sqlite_worker", *arguments),
-                pass_fds=kept,
-                stdin=asyncio.subprocess.DEVNULL,
-            )
-        loop = asyncio.get_running_loop()
-        _, channel = await loop.create_connection(lambda: _Channel(str(self._path)), sock=ours)
-        self._channel = channel
+        try:
+            with theirs:
+                _check_room(theirs.fileno())
+                kept = [theirs.fileno()] + ([] if self._kept_open is None else [self._kept_open])
+                arguments = [str(theirs.fileno()), str(os.getpid()), str(self._path)]
+                # -P: what lies in the current directory is not ours to import.
+                self._process = await asyncio.create_subprocess_exec(
+                    sys.executable,
+                    *("-P", "-m", "jobwheel.admin.store.sqlite_worker", *arguments),
+                    pass_fds=kept,
+                    stdin=asyncio.subprocess.DEVNULL,
+                )
+            loop = asyncio.get_running_loop()
+            _, channel = await loop.create_connection(lambda: _Channel(str(self._path)), sock=ours)
+        except BaseException:
+            # A process that is there already ends with it.
+            ours.close()
+            raise
+        return channel
 
     async def _stop_process(self) -> None:
         process, self._process = self._process, None
@@ -154,6 +184,17 @@ class SqliteProcess:
             log.error("database.process_ended", pid=process.pid, status=process.returncode)
 
 
+def _check_room(descriptor: int) -> None:
+    """See whether there are enough descriptors to start a process: uvloop leaves some open when it misses one.
+
+    Raises:
+        OSError: there are not.
+    """
+    with contextlib.ExitStack() as spare:
+        for _ in range(_DESCRIPTORS_OF_A_START):
+            spare.callback(os.close, os.dup(descriptor))
+
+
 class _Channel(asyncio.Protocol):
     """The socket to one start of the process, and who waits for its answers."""
 
@@ -161,7 +202,11 @@ class _Channel(asyncio.Protocol):
         self._where = where
         self._frames = Frames()
         self._waiting: dict[int, asyncio.Future[Any]] = {}
-        self.is_closed = False
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing can be said any more, and nothing will be answered."""
+        return self._transport.is_closing()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
@@ -171,7 +216,6 @@ class _Channel(asyncio.Protocol):
             self._resolve(answered)
 
     def connection_lost(self, _: Exception | None) -> None:
-        self.is_closed = True
         waiting, self._waiting = self._waiting, {}
         for done in waiting.values():
             if not done.done():
@@ -181,6 +225,8 @@ class _Channel(asyncio.Protocol):
         self, number: int, command: Command, work: tuple[Callable[..., Any], tuple[Any, ...]] | None = None
     ) -> Any:
         frame = encode_order(command, number, work)
+        if self.is_closed:
+            raise UnknownCommitError(self._where)
         done = self._waiting[number] = asyncio.get_running_loop().create_future()
         self._transport.write(frame)
         return await done

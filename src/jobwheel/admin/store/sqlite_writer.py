@@ -1,6 +1,7 @@
 """The thread that writes to an SQLite database, and how many writes share one commit."""
 
 import asyncio
+import contextlib
 import queue
 import threading
 from collections.abc import Callable, Sequence
@@ -37,6 +38,7 @@ class SqliteWriter:
         self._open_database = open_database
         self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._ended = asyncio.Event()
 
     async def start(self) -> None:
         """Open the database in the thread.
@@ -48,7 +50,9 @@ class SqliteWriter:
         opened: asyncio.Future[None] = loop.create_future()
         # A new one: a start that failed has left its end mark in the old one.
         self._queue = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._main, args=(loop, opened), name="jobwheel-writer", daemon=True)
+        self._ended = asyncio.Event()
+        arguments = (loop, opened, self._ended)
+        self._thread = threading.Thread(target=self._main, args=arguments, name="jobwheel-writer", daemon=True)
         self._thread.start()
         try:
             await opened
@@ -62,7 +66,9 @@ class SqliteWriter:
         thread, self._thread = self._thread, None
         if thread is not None:
             self._queue.put(None)
-            await asyncio.to_thread(thread.join)
+            # Not in a thread of the loop's pool: a name server that hangs may have all of them.
+            await self._ended.wait()
+            thread.join()
 
     async def run(self, work: Callable[[Connection], Any]) -> Any:
         """Run `work` in a transaction; return its answer once it is committed."""
@@ -72,7 +78,14 @@ class SqliteWriter:
         self._queue.put(_Waiting(work, done=done, loop=loop))
         return await done
 
-    def _main(self, loop: asyncio.AbstractEventLoop, opened: "asyncio.Future[None]") -> None:
+    def _main(self, loop: asyncio.AbstractEventLoop, opened: "asyncio.Future[None]", ended: asyncio.Event) -> None:
+        try:
+            self._write_all(loop, opened)
+        finally:
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(ended.set)
+
+    def _write_all(self, loop: asyncio.AbstractEventLoop, opened: "asyncio.Future[None]") -> None:
         try:
             database = self._open_database()
         except Exception as error:  # noqa: BLE001 - whoever starts the database is told

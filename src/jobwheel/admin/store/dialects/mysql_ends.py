@@ -12,6 +12,7 @@ from jobwheel.admin.store.dialects.mysql_rows import APPENDED, change
 from jobwheel.admin.store.zone import InstallationZone
 
 _TO_END = "(phase = 'unconfirmed' OR (phase = 'sending' AND owner = %s))"
+_TO_END_OF_OWNER = "(phase = 'sending' AND owner = %s)"
 _UNSENT = f"""
 log.trigger_msg = {APPENDED}, log.ended_ms = given.ended_ms, log.alarm_status = 1,
 log.trigger_code = CASE WHEN log.kill_ms IS NULL THEN given.code ELSE 0 END,
@@ -38,15 +39,12 @@ class MysqlEnds:
     """The part of `Statements` that ends runs without a result."""
 
     def end_unsent(self, connection: Connection, node_id: NodeId, writes: Iterable[Unsent]) -> list[Ended]:
-        names = ("id", "message", "code", "outcome", "ended_ms")
         ended = []
         for once in rounds(writes):
-            rows = [(write.run_id, write.message, write.code, write.outcome.value, write.ended_ms) for write in once]
-            killed = change(connection, (f"{_TO_END} {_KILLED}", (node_id,)), _UNSENT, names, rows)
-            matched = change(connection, (_TO_END, (node_id,)), _UNSENT, names, rows)
-            outcomes = {write.run_id: write.outcome for write in once}
-            ended += _ended(once, killed, Outcome.KILLED)
-            ended += [each for run_id in matched for each in _ended(once, {run_id: matched[run_id]}, outcomes[run_id])]
+            # Of one owner, nearly always.
+            for owner in dict.fromkeys(write.owner for write in once):
+                condition = (_TO_END, node_id) if owner is None else (_TO_END_OF_OWNER, owner)
+                ended += _end_unsent(connection, *condition, [write for write in once if write.owner == owner])
         return ended
 
     def end_unanswered(
@@ -69,6 +67,16 @@ class MysqlEnds:
             matched = change(connection, (f"{_TO_CANCEL} {_KILLED}", (node_id,)), _CANCELLED, _END_NAMES, rows)
             ended += _ended(once, matched, Outcome.KILLED)
         return ended
+
+
+def _end_unsent(connection: Connection, condition: str, owner: NodeId, once: Sequence[Unsent]) -> list[Ended]:
+    names = ("id", "message", "code", "outcome", "ended_ms")
+    rows = [(write.run_id, write.message, write.code, write.outcome.value, write.ended_ms) for write in once]
+    killed = change(connection, (f"{condition} {_KILLED}", (owner,)), _UNSENT, names, rows)
+    matched = change(connection, (condition, (owner,)), _UNSENT, names, rows)
+    outcomes = {write.run_id: write.outcome for write in once}
+    ended = _ended(once, killed, Outcome.KILLED)
+    return ended + [each for run_id in matched for each in _ended(once, {run_id: matched[run_id]}, outcomes[run_id])]
 
 
 def _ended(

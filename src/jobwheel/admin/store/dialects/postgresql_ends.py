@@ -18,10 +18,11 @@ SET trigger_msg = COALESCE(log.trigger_msg, '') || given.message,
     handle_code = CASE WHEN log.kill_ms IS NULL THEN log.handle_code ELSE 500 END,
     outcome = CASE WHEN log.kill_ms IS NULL THEN given.outcome ELSE 'killed' END,
     ended_ms = given.ended_ms, alarm_status = 1, phase = NULL, owner = NULL, check_ms = NULL
-FROM unnest($1::bigint[], $2::text[], $3::int[], $4::text[], $5::bigint[])
-     AS given(id, message, code, outcome, ended_ms)
+FROM unnest($1::bigint[], $2::text[], $3::int[], $4::text[], $5::bigint[], $6::bigint[])
+     AS given(id, message, code, outcome, ended_ms, owner)
 WHERE log.id = given.id
-  AND (log.phase || '' = 'unconfirmed' OR (log.phase || '' = 'sending' AND log.owner + 0 = $6))
+  AND ((log.phase || '' = 'unconfirmed' AND given.owner IS NULL)
+       OR (log.phase || '' = 'sending' AND log.owner + 0 = COALESCE(given.owner, $7)))
 RETURNING log.id, log.job_id, log.outcome
 """
 
@@ -52,7 +53,10 @@ class PostgresqlEnds:
     def end_unsent(self, connection: Connection, node_id: NodeId, writes: Iterable[Unsent]) -> list[Ended]:
         ended = []
         for once in rounds(writes):
-            rows = [(write.run_id, write.message, write.code, write.outcome.value, write.ended_ms) for write in once]
+            rows = [
+                (write.run_id, write.message, write.code, write.outcome.value, write.ended_ms, write.owner)
+                for write in once
+            ]
             matched = connection.exec_driver_sql(_UNSENT, (*as_columns(rows), node_id))
             ended += _ended_unsent(once, matched)
         return ended

@@ -20,7 +20,7 @@ SET trigger_msg = COALESCE(trigger_msg, '') || ?, ended_ms = ?, alarm_status = 1
     handle_code = CASE WHEN kill_ms IS NULL THEN handle_code ELSE 500 END,
     outcome = CASE WHEN kill_ms IS NULL THEN ? ELSE 'killed' END,
     phase = NULL, owner = NULL, check_ms = NULL
-WHERE id = ? AND (phase = 'unconfirmed' OR (phase = 'sending' AND owner = ?))
+WHERE id = ? AND ((phase = 'unconfirmed' AND ? IS NULL) OR (phase = 'sending' AND owner = ?))
 RETURNING job_id, outcome
 """
 
@@ -49,8 +49,9 @@ class SqliteEnds:
         cursor = cursor_of(connection)
         ended = []
         for write in writes:
-            row = (write.message, write.ended_ms, write.code, write.outcome, write.run_id, node_id)
-            ended += _matched(cursor, _UNSENT, row, write)
+            row = (write.message, write.ended_ms, write.code, write.outcome, write.run_id)
+            owner = node_id if write.owner is None else write.owner
+            ended += _matched(cursor, _UNSENT, (*row, write.owner, owner), write)
         return ended
 
     def end_unanswered(
