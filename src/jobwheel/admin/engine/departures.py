@@ -163,6 +163,11 @@ class RouteFinder:
         else:
             self._order(departures, run, job, candidates, heading)
 
+    def keep_turn(self, flight: Flight) -> None:
+        """A run did not take off: if it waits for room it goes where it would have gone."""
+        if flight.job.run_limit is not None:
+            self._routers.turns.keep(flight.run.id, flight.candidates, self._context.clock.now())
+
     def _order(
         self,
         departures: Departures,
@@ -171,8 +176,10 @@ class RouteFinder:
         candidates: Sequence[Candidate],
         heading: str,
     ) -> None:
+        now_ms = self._context.clock.now()
+        kept = None if job.run_limit is None else self._routers.turns.get(run.id, candidates, now_ms)
         try:
-            ordered = self._routers.order(job.route_strategy, job.id, candidates, self._context.clock.now())
+            ordered = kept or self._routers.order(job.route_strategy, job.id, candidates, now_ms)
         except UnknownStrategyError as error:
             departures.grounded.append(Grounded(run, job, heading + self._context.messages.unknown_strategy(error)))
         else:

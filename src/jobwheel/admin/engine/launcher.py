@@ -267,6 +267,7 @@ class Launcher(Service):
         for flight in flights:
             if flight.run.id not in flying:
                 self._give_back(flight.candidates[0].address, 1)
+                self._finder.keep_turn(flight)
         self._context.counters.ended(each.outcome for each in taken.discarded)
         self._senders.add(lane, [flight for flight in flights if flight.run.id in flying])
 
