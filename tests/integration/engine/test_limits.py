@@ -195,3 +195,22 @@ async def test_runs_that_waited_for_room_are_spread_as_evenly_as_others(live: Li
         assert {(await live.done(run_id)).outcome for run_id in run_ids} == {Outcome.SUCCEEDED}
     # A count starts at a random one.
     assert abs(len(first.started) - len(second.started)) <= 2
+
+
+async def test_runs_beside_discarded_ones_are_spread_as_evenly(live: LiveAdmin) -> None:
+    """Where every second run came too early, the turns of one executor were those that were discarded."""
+    async with (
+        live.executor(take_and_wait, reports=False) as first,
+        live.executor(take_and_wait, reports=False) as second,
+    ):
+        for executor in (first, second):
+            await executor.register()
+        job = await live.job(run_limit=1, run_limit_overflow="DISCARD", route_strategy="ROUND")
+        for count in range(1, 7):
+            run_id = await live.trigger(job)
+            await until(lambda: len(first.runs()) + len(second.runs()) == count)  # noqa: B023 - waited for right here
+            await live.run_when(run_id, lambda run: run.phase is Phase.ACCEPTED)
+            assert (await live.done(await live.trigger(job))).outcome is Outcome.DISCARDED
+            await (first if run_id in first.started else second).report(run_id)
+            await live.done(run_id)
+    assert (len(first.runs()), len(second.runs())) == (3, 3)

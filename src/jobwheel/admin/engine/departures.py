@@ -164,9 +164,14 @@ class RouteFinder:
             self._order(departures, run, job, candidates, heading)
 
     def keep_turn(self, flight: Flight) -> None:
-        """A run did not take off: if it waits for room it goes where it would have gone."""
-        if flight.job.run_limit is not None:
-            self._routers.turns.keep(flight.run.id, flight.candidates, self._context.clock.now())
+        """A run did not take off: if it waits for room it goes where it would have gone, else the job's next one."""
+        run, job, now_ms = flight.run, flight.job, self._context.clock.now()
+        if job.run_limit is None:
+            return
+        if job.run_limit_overflow == RunLimitOverflow.DISCARD:
+            self._routers.turns.pass_on(job.id, flight.candidates, now_ms)
+        else:
+            self._routers.turns.keep(run.id, flight.candidates, now_ms)
 
     def _order(
         self,
@@ -177,7 +182,7 @@ class RouteFinder:
         heading: str,
     ) -> None:
         now_ms = self._context.clock.now()
-        kept = None if job.run_limit is None else self._routers.turns.get(run.id, candidates, now_ms)
+        kept = None if job.run_limit is None else self._routers.turns.take(run.id, job.id, candidates, now_ms)
         try:
             ordered = kept or self._routers.order(job.route_strategy, job.id, candidates, now_ms)
         except UnknownStrategyError as error:

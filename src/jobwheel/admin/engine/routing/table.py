@@ -29,7 +29,7 @@ class Routers:
         source = source or random.Random()  # noqa: S311 - spreads load, keeps no secret
         as_listed = First()
         self.turns = Turns()
-        """What was chosen for runs that wait."""
+        """What was chosen for runs that had no room."""
         self._probing: Mapping[str, ProbingRouter] = {
             RouteStrategy.FAILOVER: Failover(),
             RouteStrategy.BUSYOVER: Busyover(),
