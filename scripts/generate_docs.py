@@ -54,7 +54,7 @@ ADMIN_MEANINGS: Mapping[str, str] = {
     "slow_lane": "The same for jobs whose sends were slow lately.",
     "slow_send_ms": "A send that takes longer is slow, the questions of `FAILOVER` and `BUSYOVER` included.",
     "slow_sends": "A job with more slow sends than this in a minute is in the slow lane until the minute ends.",
-    "address_limit": "How many runs are being sent to one executor at once.",
+    "address_limit": "How many requests an executor gets at once: runs, and a router's questions.",
     "send_timeout_s": "How long connecting to an executor may take, and then its answer to a run or a question.",
     "wheel_capacity": "How many runs wait in memory; more of them wait in the database.",
     "run_retention_days": "Runs are removed after so many days if they are done; 0 = never. A job may say otherwise.",
