@@ -198,6 +198,7 @@ ENGINE_QUERIES: list[tuple[str, Callable[..., object], tuple[object, ...]]] = [
     ("jobwheel_log_parent", chains.have_children, ([ENDED],)),
     ("jobwheel_log_parent", _chain, ()),
     ("jobwheel_log_owner", limits.jobs_with_waiting, ()),
+    ("jobwheel_log_open", limits._on_their_way, (JobId(7), {RunId(1): (NOW_MS, RunId(1))}, frozenset(), 3)),
     ("jobwheel_log_open", limits.call_waiting, (NODE, {JobId(7): 3})),
     ("jobwheel_log_open", runs.has_open_runs, (JobId(7),)),
     ("jobwheel_log_open", runs.remove_planned, (JobId(7), NOW_MS - 10**9)),

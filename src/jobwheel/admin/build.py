@@ -110,7 +110,7 @@ def _assemble(
     settings: Settings, clock: Clock, database: Database, installation: Installation, passwords: Passwords
 ) -> Admin:
     zone = installation.zone
-    wire = WireClient(clock, ssl_context=_ssl_context(settings))
+    wire = WireClient(clock, connect_timeout_s=settings.send_timeout_s, ssl_context=_ssl_context(settings))
     client = ExecutorClient(wire, installation.access_token, settings.send_timeout_s)
     context = _engine_context(settings, clock, database, installation)
     engine = Engine(context, client)

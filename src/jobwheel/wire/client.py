@@ -14,6 +14,7 @@ from jobwheel.wire.client_connection import ClientConnection, WireReply
 from jobwheel.wire.client_request import join_url, parse_target, request_bytes, request_head
 from jobwheel.wire.errors import UncertainError, UnreachableError
 from jobwheel.wire.messages import MAX_BODY_BYTES
+from jobwheel.wire.why import Cause, Why
 
 __all__ = ["UncertainError", "UnreachableError", "WireClient", "WireReply", "join_url"]
 
@@ -109,7 +110,7 @@ class WireClient(Service):
     async def on_stop(self) -> None:
         self._accepting = False
         for connection in list(self._open):
-            connection.fail("the client was stopped")
+            connection.fail(Why.STOPPED.because())
         self._idle.clear()
         if self._open:
             self._none_open.clear()
@@ -162,16 +163,16 @@ class WireClient(Service):
                 )
         except (OSError, UnicodeError) as error:
             # UnicodeError: a name that cannot be looked up, such as one with a part of more than 63 characters.
-            reason = str(error) or type(error).__name__
+            reason: Cause | str = str(error) or type(error).__name__
             if time_limit.expired():
-                reason = f"no connection within {self._connect_timeout_s:g} s"
+                reason = Why.NO_CONNECTION.because(f"{self._connect_timeout_s:g}")
             raise UnreachableError(url, reason) from error
         if not connection.open:
-            raise UnreachableError(url, "the connection was closed as soon as it was made")
+            raise UnreachableError(url, Why.CLOSED_AT_ONCE.because())
 
     def _check_accepting(self, url: str) -> None:
         if not self._accepting:
-            raise UnreachableError(url, "the client is not running")
+            raise UnreachableError(url, Why.NOT_RUNNING.because())
 
     def _tls(self) -> ssl.SSLContext:
         if self._ssl_context is None:
@@ -202,7 +203,7 @@ class WireClient(Service):
         now = self.clock.monotonic()
         for connection in list(self._busy):
             if connection.deadline <= now:
-                connection.fail("no reply in time")
+                connection.fail(Why.NO_REPLY.because())
 
     def _drop_idle(self) -> None:
         oldest_s = self.clock.boot_time() - self._idle_s

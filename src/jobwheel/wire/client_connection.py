@@ -10,6 +10,7 @@ import httptools
 
 from jobwheel.wire.errors import UncertainError
 from jobwheel.wire.messages import MAX_BODY_BYTES
+from jobwheel.wire.why import Cause, Why
 
 _MAX_HEAD_BYTES = 64 * 1024
 
@@ -95,9 +96,9 @@ class ClientConnection(asyncio.Protocol):
         """
         return self.open and not (self._poll is not None and self._poll.poll(0))
 
-    def fail(self, reason: str) -> None:
+    def fail(self, cause: Cause) -> None:
         """Give the request up, if there is one, and close."""
-        self._settle_error(reason)
+        self._settle_error(cause)
         self.close()
 
     def close(self) -> None:
@@ -122,31 +123,31 @@ class ClientConnection(asyncio.Protocol):
             self.close()
             return
         self._received += len(data)
-        trouble: str | None = None
+        trouble: Cause | None = None
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            trouble = "it switched to another protocol"
+            trouble = Why.OTHER_PROTOCOL.because()
         except httptools.HttpParserError as error:
-            trouble = f"the reply is no HTTP ({error})"
+            trouble = Why.NO_HTTP.because(error)
         if self._body_bytes > self._most_bytes or self._received > self._budget:
-            self.fail(f"the reply is larger than {self._most_bytes} bytes, or its head than {_MAX_HEAD_BYTES}")
+            self.fail(Why.TOO_LARGE.because(self._most_bytes, _MAX_HEAD_BYTES))
         elif self._complete:
-            self._settle_reply(trouble)
+            self._settle_reply(is_over=trouble is not None)
         elif trouble:
             self.fail(trouble)
 
     def eof_received(self) -> None:
         self.open = False
         if self._waiter is not None and self._status >= 200 and self._ends_at_eof:
-            self._settle_reply("the stream has ended")
+            self._settle_reply(is_over=True)
         else:
-            self._settle_error("the connection was closed before the reply was complete")
+            self._settle_error(Why.INCOMPLETE.because())
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.open = False
         self.reusable = False
-        self._settle_error(f"the connection was lost ({exc or 'closed'})")
+        self._settle_error(Why.CLOSED.because() if exc is None else Why.LOST.because(exc))
         self._on_lost(self)
 
     # What the parser calls.
@@ -181,7 +182,7 @@ class ClientConnection(asyncio.Protocol):
 
     # The end of a request.
 
-    def _settle_reply(self, trouble: str | None) -> None:
+    def _settle_reply(self, *, is_over: bool) -> None:
         assert self._waiter is not None
         assert self._transport is not None
         waiter, self._waiter = self._waiter, None
@@ -189,10 +190,10 @@ class ClientConnection(asyncio.Protocol):
             body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
             waiter.set_result(WireReply(self._status, body))
         # An answer that came before the whole request was written leaves the rest of the request in the way.
-        if trouble or not self.reusable or self._transport.get_write_buffer_size():
+        if is_over or not self.reusable or self._transport.get_write_buffer_size():
             self.close()
 
-    def _settle_error(self, reason: str) -> None:
+    def _settle_error(self, cause: Cause) -> None:
         waiter, self._waiter = self._waiter, None
         if waiter is not None and not waiter.done():
-            waiter.set_exception(UncertainError(self._url, reason))
+            waiter.set_exception(UncertainError(self._url, cause))

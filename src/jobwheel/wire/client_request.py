@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
 
 from jobwheel.wire.errors import UnreachableError
+from jobwheel.wire.why import Cause, Why
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 # Anything else could end the request line early, or be read differently by the peer. urlsplit drops some silently.
@@ -34,18 +35,18 @@ def parse_target(url: str, method: str = "POST") -> Target:
         UnreachableError: it is not an http or https URL with a host, or it carries credentials.
     """
     if not _URL_TEXT.fullmatch(url):
-        raise _refused(url, "it is empty, or holds a space, a control character or one outside ASCII")
+        raise _refused(url, Why.URL_TEXT.because())
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise _refused(url, f"it is no URL ({error})") from error
+        raise _refused(url, Why.NO_URL.because(error)) from error
     if parts.scheme not in _DEFAULT_PORTS:
-        raise _refused(url, "it must begin with http:// or https://")
+        raise _refused(url, Why.SCHEME.because())
     if "@" in parts.netloc:
-        raise _refused(url, "credentials in a URL are not sent")
+        raise _refused(url, Why.CREDENTIALS.because())
     if port == 0:
-        raise _refused(url, "port 0 cannot be connected to")
+        raise _refused(url, Why.PORT_0.because())
     host = _checked_host(url, parts.hostname or "")
     default_port = _DEFAULT_PORTS[parts.scheme]
     return Target((parts.scheme, host, port or default_port), _head(method, parts, host, port or default_port))
@@ -61,9 +62,9 @@ def request_head(url: str, target: Target, headers: Mapping[str, str]) -> bytes:
     lines = [target.head]
     for name, value in headers.items():
         if not _HEADER_NAME.fullmatch(name) or name.lower() in _FRAMING_HEADERS:
-            raise UnreachableError(url, f"the header {name!r} cannot be sent: the name is not allowed")
+            raise UnreachableError(url, Why.HEADER_NAME.because(repr(name)))
         if not _HEADER_VALUE.fullmatch(value):
-            raise UnreachableError(url, f"the header {name!r} cannot be sent: its value holds a forbidden character")
+            raise UnreachableError(url, Why.HEADER_VALUE.because(repr(name)))
         lines.append(f"{name}: {value}\r\n")
     lines.append("Content-Length: ")
     return "".join(lines).encode("latin-1")
@@ -89,16 +90,16 @@ def _head(method: str, parts: SplitResult, host: str, port: int) -> str:
 
 def _checked_host(url: str, host: str) -> str:
     if not host:
-        raise _refused(url, "it names no host")
+        raise _refused(url, Why.NO_HOST.because())
     if ":" in host:
         try:
             address = ipaddress.IPv6Address(host)
         except ValueError as error:
-            raise _refused(url, f"its host is no IPv6 address ({error})") from error
+            raise _refused(url, Why.NO_IPV6.because(error)) from error
         if address.scope_id is not None:
-            raise _refused(url, "an IPv6 address with a zone means something on one machine alone")
+            raise _refused(url, Why.IPV6_ZONE.because())
     elif not _HOST_NAME.fullmatch(host):
-        raise _refused(url, "its host holds a character that no host name has")
+        raise _refused(url, Why.HOST_CHARACTER.because())
     return host
 
 
@@ -107,5 +108,5 @@ def without_credentials(url: str) -> str:
     return _USER_INFO.sub("***@", url)
 
 
-def _refused(url: str, why: str) -> UnreachableError:
-    return UnreachableError(without_credentials(url), why)
+def _refused(url: str, cause: Cause) -> UnreachableError:
+    return UnreachableError(without_credentials(url), cause)

@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 from jobwheel.kernel.errors import JobwheelError
+from jobwheel.wire.why import Cause
 
 
 class MalformedMessageError(JobwheelError):
@@ -15,20 +16,25 @@ class MalformedMessageError(JobwheelError):
 
 
 class UnreachableError(JobwheelError):
-    """No byte of the request was written: the peer cannot have seen it."""
+    """No byte of the request was written: the peer cannot have seen it. `cause` is None where the system says why."""
 
     code: ClassVar[str] = "unreachable"
 
-    def __init__(self, url: str, reason: str) -> None:
+    def __init__(self, url: str, reason: Cause | str) -> None:
         super().__init__(f"{url} is unreachable: {reason}")
-        self.reason = reason
+        self.reason = str(reason)
+        self.cause = reason if isinstance(reason, Cause) else None
 
 
 class UncertainError(JobwheelError):
-    """The request was written, at least in part, and no readable answer came: the peer may have acted on it."""
+    """The request was written, at least in part, and no readable answer came: the peer may have acted on it.
+
+    `cause` is None where the system says why.
+    """
 
     code: ClassVar[str] = "uncertain"
 
-    def __init__(self, url: str, reason: str) -> None:
+    def __init__(self, url: str, reason: Cause | str) -> None:
         super().__init__(f"{url} gave no usable answer: {reason}")
-        self.reason = reason
+        self.reason = str(reason)
+        self.cause = reason if isinstance(reason, Cause) else None

@@ -99,6 +99,37 @@ async def load(store: Store, node: NodeId, run_ids: Sequence[RunId]) -> list[Pen
     return sorted(found, key=lambda run: run.id)
 
 
+async def test_a_run_does_not_overtake_older_ones_that_were_called(store: Store) -> None:
+    """What is called goes by way of the database; a run that had just come due was in memory, and faster."""
+    node, job_id = await store.node(), await store.job(run_limit=2)
+    flying = await store.sending(node, job_id)
+    called, fresh, another = await store.pending(node, NOW_MS, NOW_MS + 1, NOW_MS + 2, job_id=job_id)
+    assert (await leave(store, node, [fresh])).matched == set()
+    assert await states(store, [called, fresh]) == [("pending", node), ("pending", WAITING)]
+    assert (await leave(store, node, [called, another])).matched == {called.id}
+    await store.apply(node, Settlement(flying, NOW_MS + 50, 200, Outcome.SUCCEEDED, ""))
+    assert await states(store, [fresh]) == [("pending", node)]
+
+
+async def test_older_ones_that_were_called_take_no_more_room_than_they_need(store: Store) -> None:
+    node, job_id = await store.node(), await store.job(run_limit=3)
+    called, fresh, next_one, last = await store.pending(node, *(NOW_MS + n for n in range(4)), job_id=job_id)
+    later = (await store.pending(node, NOW_MS + 60_000, job_id=job_id))[0]
+    shards = await broadcast(store, node, await store.job(run_limit=2), 3)
+    assert (await leave(store, node, [fresh, next_one, last])).matched == {fresh.id, next_one.id}
+    assert await states(store, [called, last, later]) == [("pending", node), ("pending", WAITING), ("pending", node)]
+    assert (await leave(store, node, [called])).matched == {called.id}
+    # The shards that wait for their turn are one run of their job.
+    of_shards = (await store.pending(node, NOW_MS + 9, job_id=shards[0].job_id))[0]
+    assert (await leave(store, node, [of_shards])).matched == {of_shards.id}
+
+
+async def test_who_does_not_wait_leaves_no_room_to_others(store: Store) -> None:
+    node, job_id = await store.node(), await store.job(run_limit=1)
+    _, second = await store.pending(node, NOW_MS, NOW_MS + 1, job_id=job_id)
+    assert (await leave(store, node, [second], {second.id: "no room\n"})).matched == {second.id}
+
+
 async def test_shards_that_were_taken_back_take_off_as_one(store: Store) -> None:
     node, job_id = await store.node(), await store.job(run_limit=2)
     shards = await broadcast(store, node, job_id, 3)
@@ -119,8 +150,8 @@ async def test_no_shard_of_a_broadcast_takes_off_without_room(store: Store) -> N
 async def test_a_shard_whose_broadcast_is_under_way_has_room(store: Store) -> None:
     node, job_id = await store.node(), await store.job(run_limit=1)
     shards = await broadcast(store, node, job_id, 4)
-    older = (await store.pending(node, NOW_MS - 1, job_id=job_id))[0]
     assert (await leave(store, node, shards[:1])).matched == {shards[0].id}
+    older = (await store.pending(node, NOW_MS - 1, job_id=job_id))[0]
     assert (await leave(store, node, [older, *shards[1:3]])).matched == {run.id for run in shards[1:3]}
     assert await states(store, [older]) == [("pending", WAITING)]
     discards = {run.id: "no room\n" for run in shards}
@@ -159,11 +190,13 @@ async def test_a_waiting_shard_is_called_when_its_broadcast_is_under_way(store: 
     await leave(store, node, [older, shards[2]])
     await store.apply(node, ended(under_way))
     assert await states(store, [older, shards[2]]) == [("pending", node), ("pending", WAITING)]
-    # The two that did not wait are there first.
+    # There is room for one beside it, which the two that did not wait have.
+    await store.change_job(job_id, run_limit=2)
     await leave(store, node, shards[:2])
     assert await states(store, shards) == [("sending", node)] * 2 + [("pending", WAITING)]
     assert (await store.apply(node, ended(shards[0].id))).called
     assert await states(store, [shards[2]]) == [("pending", node)]
+    await store.change_job(job_id, run_limit=1)
     assert (await leave(store, node, [older, shards[2]])).matched == {shards[2].id}
 
 

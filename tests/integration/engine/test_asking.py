@@ -11,7 +11,7 @@ from jobwheel.admin.domain.run import Outcome
 from tests.support.due_runs import write_due
 from tests.support.http_peer import unused_port
 from tests.support.live_admin import LiveAdmin, live_admin, until
-from tests.support.recording_executor import INSTANCE, Asked, RecordingExecutor, hang, refuse
+from tests.support.recording_executor import INSTANCE, Asked, RecordingExecutor, accept, hang, refuse
 
 
 async def register_dead(live: LiveAdmin, port: int) -> str:
@@ -181,6 +181,31 @@ async def test_what_is_being_asked_is_not_asked_by_the_next_run_as_well(live: Li
         for run_id in run_ids:
             assert (await live.done(run_id)).outcome is Outcome.SUCCEEDED
         assert len([asked for asked in executor.asked if asked.path != "/run"]) == 1
+
+
+async def test_a_question_has_its_place_among_the_requests_to_an_address(tmp_path: Path) -> None:
+    """Runs and questions had a limit each, so that an executor got twice as many requests at once."""
+    release = asyncio.Event()
+
+    async def slow(executor: RecordingExecutor, asked: Asked) -> dict[str, Any]:
+        await release.wait()
+        return await accept(executor, asked)
+
+    async with (
+        live_admin(tmp_path / "data", address_limit=1, send_timeout_s=20.0) as live,
+        live.executor(slow) as executor,
+    ):
+        await executor.register()
+        sent = await live.trigger(await live.job())
+        await until(lambda: len(executor.runs()) == 1)
+        asked_for = await live.trigger(await live.job(route_strategy="BUSYOVER"))
+        launcher = live.admin.engine.launcher
+        await until(lambda: launcher.lanes[0].in_use == 2)
+        # A question on the wire would be there before the answer to another one.
+        await live.admin.services.probes.probe(await live.group_id(), executor.address)
+        assert [asked.path for asked in executor.asked] == ["/run", "/beat"]
+        release.set()
+        assert {(await live.done(run_id)).outcome for run_id in (sent, asked_for)} == {Outcome.SUCCEEDED}
 
 
 async def test_a_stop_in_the_middle_of_a_question_leaves_the_run_pending(live: LiveAdmin) -> None:

@@ -171,3 +171,46 @@ async def test_never_more_than_the_limit_under_load(live: LiveAdmin) -> None:
         await seen(all_done, 25)
         assert len({asked.log_id for asked in executor.runs()}) == len(executor.runs()) == 60
         assert most <= 3
+
+
+@pytest.mark.parametrize("strategy", ["ROUND", "LEAST_FREQUENTLY_USED", "LEAST_RECENTLY_USED"])
+async def test_runs_that_waited_for_room_are_spread_as_evenly_as_others(live: LiveAdmin, strategy: str) -> None:
+    """Each was routed when it came and again when it was called: of two executors one got all runs."""
+    reporting = asyncio.Semaphore(0)
+
+    async def hold(executor: RecordingExecutor, asked: Asked) -> dict[str, Any]:
+        executor.start(asked)
+        reporting.release()
+        return executor.envelope()
+
+    async with live.executor(hold, reports=False) as first, live.executor(hold, reports=False) as second:
+        for executor in (first, second):
+            await executor.register()
+        job = await live.job(run_limit=1, route_strategy=strategy)
+        run_ids = [await live.trigger(job) for _ in range(12)]
+        for run_id in run_ids:
+            async with asyncio.timeout(20):
+                await reporting.acquire()
+            await (first if run_id in first.started else second).report(run_id)
+        assert {(await live.done(run_id)).outcome for run_id in run_ids} == {Outcome.SUCCEEDED}
+    # A count starts at a random one.
+    assert abs(len(first.started) - len(second.started)) <= 2
+
+
+async def test_runs_beside_discarded_ones_are_spread_as_evenly(live: LiveAdmin) -> None:
+    """Where every second run came too early, the turns of one executor were those that were discarded."""
+    async with (
+        live.executor(take_and_wait, reports=False) as first,
+        live.executor(take_and_wait, reports=False) as second,
+    ):
+        for executor in (first, second):
+            await executor.register()
+        job = await live.job(run_limit=1, run_limit_overflow="DISCARD", route_strategy="ROUND")
+        for count in range(1, 7):
+            run_id = await live.trigger(job)
+            await until(lambda: len(first.runs()) + len(second.runs()) == count)  # noqa: B023 - waited for right here
+            await live.run_when(run_id, lambda run: run.phase is Phase.ACCEPTED)
+            assert (await live.done(await live.trigger(job))).outcome is Outcome.DISCARDED
+            await (first if run_id in first.started else second).report(run_id)
+            await live.done(run_id)
+    assert (len(first.runs()), len(second.runs())) == (3, 3)

@@ -8,11 +8,16 @@ import pytest
 from jobwheel.admin.domain.ids import NodeId
 from jobwheel.admin.domain.run import TriggerType
 from jobwheel.admin.domain.writes import MOST_MESSAGE_BYTES, cut_message
-from jobwheel.admin.engine.executor_answers import Answer, AnswerKind
+from jobwheel.admin.engine.executor_answers import Answer, AnswerKind, answer_of, without_reply
 from jobwheel.admin.engine.routing import UnknownStrategyError
 from jobwheel.admin.engine.trigger_message import TriggerMessages
 from jobwheel.admin.engine.trigger_words import WORDS, TriggerWords
+from jobwheel.admin.engine.why_words import WHY_WORDS
 from jobwheel.schedule import Language
+from jobwheel.wire.client import WireReply
+from jobwheel.wire.client_request import parse_target
+from jobwheel.wire.errors import UncertainError, UnreachableError
+from jobwheel.wire.why import Why
 from tests.support.engine_parts import dispatch_job, pending_run
 
 NODE = NodeId(7)
@@ -138,6 +143,39 @@ def test_an_answer_is_told_with_code_and_words_and_bounded() -> None:
     assert chinese.asked(A, answer) == f"{A} 拒绝执行（code 501）：no such handler\n"
 
 
+def test_why_there_is_no_answer_is_told_in_the_installations_language() -> None:
+    """Somebody who reads Chinese was told in English that an address is none."""
+    with pytest.raises(UnreachableError) as refused:
+        parse_target("nonsense")
+    silent = without_reply(UncertainError(A, Why.NO_REPLY.because()))
+    told = {
+        language: [
+            TriggerMessages(language).asked_first(A, answer).partition("500")[2][1:].strip("）：: \n")
+            for answer in (without_reply(refused.value), silent, answer_of(WireReply(200, b"")))
+        ]
+        for language in Language
+    }
+    assert told == {
+        Language.EN: ["it must begin with http:// or https://", "no reply in time", "an empty answer (HTTP 200)"],
+        Language.ZH_CN: ["必须以 http:// 或 https:// 开头", "未在限定时间内应答", "应答为空（HTTP 200"],
+        Language.ZH_TW: ["必須以 http:// 或 https:// 開頭", "未在時限內回應", "回應為空（HTTP 200"],
+    }
+    # What the system says stays as it is.
+    assert "code 500）：[Errno 111] refused\n" in TriggerMessages(Language.ZH_CN).asked(
+        A, without_reply(UnreachableError(A, "[Errno 111] refused"))
+    )
+
+
+@LANGUAGES
+def test_every_cause_is_told_in_each_language_with_its_facts(language: Language) -> None:
+    words = WHY_WORDS[language]
+    assert set(words) == set(Why)
+    assert {why: text.count("{}") for why, text in words.items()} == {why: why.count("{}") for why in Why}
+    if language is not Language.EN:
+        kept = re.compile("https?://|/run|/trigger|IPv6")
+        assert {text for text in words.values() if re.search("[a-z]", kept.sub("", text))} == set()
+
+
 SENTENCES: Mapping[str, tuple[Callable[[TriggerMessages], str], tuple[str, ...]]] = {
     "shard": (lambda each: each.shard(2, 5), ("2/5",)),
     "left": (lambda each: each.left(A), (A,)),
@@ -195,4 +233,5 @@ def test_the_languages_say_the_same(language: Language) -> None:
 
 def test_traditional_characters_are_used_throughout() -> None:
     simplified = set("触发类节点册动录执无线个务时间数广应确认达误测调块过启组检为断进满实丢弃复连续报闲现换")
-    assert not simplified & set("".join(texts(WORDS[Language.ZH_TW]).values()))
+    traditional = [*texts(WORDS[Language.ZH_TW]).values(), *WHY_WORDS[Language.ZH_TW].values()]
+    assert not simplified & set("".join(traditional))

@@ -12,6 +12,7 @@ from jobwheel.admin.domain.script import DispatchScript
 from jobwheel.admin.domain.writes import TakeBack
 from jobwheel.admin.engine.addresses import Candidate
 from jobwheel.admin.engine.dispatcher import Flight, Sent
+from jobwheel.admin.engine.gates import AddressGates
 from jobwheel.admin.engine.lanes import Lane
 from jobwheel.admin.engine.senders import Senders
 from jobwheel.kernel.clock import SystemClock
@@ -64,7 +65,7 @@ async def scene() -> AsyncIterator[Scene]:
         landed.append((address, len(flights), len(sent.onward)))
 
     wire = Wire()
-    senders = Senders(wire, LIMIT, SystemClock(), on_landed)  # type: ignore[arg-type]
+    senders = Senders(wire, AddressGates(LIMIT), SystemClock(), on_landed)  # type: ignore[arg-type]
     yield Scene(wire, senders, landed)
     wire.released.set()
     await senders.stop(5)

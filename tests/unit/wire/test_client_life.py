@@ -10,6 +10,7 @@ import pytest
 from jobwheel.kernel.clock import SystemClock
 from jobwheel.kernel.fake_clock import FakeClock
 from jobwheel.wire.client import UncertainError, UnreachableError, WireClient
+from jobwheel.wire.why import Why
 from tests.support.eventually import eventually
 from tests.support.http_peer import HttpPeer, never, raw, reply
 
@@ -178,7 +179,7 @@ async def test_a_failure_in_the_turn_of_the_cancellation_is_not_reported_as_unse
     async with HttpPeer([never]) as peer:
         task = asyncio.create_task(client.post(peer.url, b"{}", {}, 3.0))
         await peer.wait_requests(1)
-        next(iter(client._busy)).fail("made up")
+        next(iter(client._busy)).fail(Why.NO_REPLY.because())
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

@@ -188,10 +188,16 @@ class AddressBook:
         """When an address left the registry, by the database's clock; None if it has not, as far as is remembered."""
         return self._left.get((app_name, address))
 
-    def welcome(self, app_name: str, address: str, left_ms: int | None) -> None:
-        """An address has registered anew; it had left at `left_ms` when it did. Has it left since, it stays out."""
+    def welcome(self, app_name: str, address: str, left_ms: int | None, beat_ms: int) -> None:
+        """An address has registered anew, at `beat_ms` by the database's clock; it had left at `left_ms` when it did.
+
+        Has it left, or was it unreachable, since then, it stays out.
+        """
         if self.left_ms(app_name, address) == left_ms:
             self._left.pop((app_name, address), None)
+            self._live.clear()
+        if self._out.get(address, beat_ms) < beat_ms:
+            del self._out[address]
             self._live.clear()
 
     def has_left(self, group_id: GroupId, address: str) -> bool:

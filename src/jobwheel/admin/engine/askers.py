@@ -68,10 +68,10 @@ class Asker:
 
 
 class Questions:
-    """The questions under way: each once, however many runs wait for its answer, and to an address so many at most."""
+    """The questions under way: each once, however many runs wait for its answer, and as many as the gates let in."""
 
-    def __init__(self, limit: int) -> None:
-        self._gates = AddressGates(limit)
+    def __init__(self, gates: AddressGates) -> None:
+        self._gates = gates
         self._under_way: dict[tuple[str, str], asyncio.Task[Answer]] = {}
 
     async def ask(self, address: str, about: str, question: Callable[[], Awaitable[Answer]]) -> Answer:
@@ -115,6 +115,7 @@ class Askers:
         routers: Routers,
         finder: RouteFinder,
         context: EngineContext,
+        gates: AddressGates,
         answered: Callable[[Lane, PendingRun, Answers], None],
     ) -> None:
         self._client = client
@@ -124,7 +125,7 @@ class Askers:
         self._context = context
         self._clock = context.clock
         self._answered = answered
-        self._questions = Questions(context.limits.address_limit)
+        self._questions = Questions(gates)
         self._share = context.limits.address_limit
         self._most_waiting = context.limits.wheel_capacity // 4
         self._waiting = 0

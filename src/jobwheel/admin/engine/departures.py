@@ -163,6 +163,16 @@ class RouteFinder:
         else:
             self._order(departures, run, job, candidates, heading)
 
+    def keep_turn(self, flight: Flight) -> None:
+        """A run did not take off: if it waits for room it goes where it would have gone, else the job's next one."""
+        run, job, now_ms = flight.run, flight.job, self._context.clock.now()
+        if job.run_limit is None:
+            return
+        if job.run_limit_overflow == RunLimitOverflow.DISCARD:
+            self._routers.turns.pass_on(job.id, flight.candidates, now_ms)
+        else:
+            self._routers.turns.keep(run.id, flight.candidates, now_ms)
+
     def _order(
         self,
         departures: Departures,
@@ -171,8 +181,10 @@ class RouteFinder:
         candidates: Sequence[Candidate],
         heading: str,
     ) -> None:
+        now_ms = self._context.clock.now()
+        kept = None if job.run_limit is None else self._routers.turns.take(run.id, job.id, candidates, now_ms)
         try:
-            ordered = self._routers.order(job.route_strategy, job.id, candidates, self._context.clock.now())
+            ordered = kept or self._routers.order(job.route_strategy, job.id, candidates, now_ms)
         except UnknownStrategyError as error:
             departures.grounded.append(Grounded(run, job, heading + self._context.messages.unknown_strategy(error)))
         else:

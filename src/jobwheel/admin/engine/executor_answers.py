@@ -12,6 +12,7 @@ from jobwheel.wire.codec import decode_envelope
 from jobwheel.wire.dialects import decode_callbacks
 from jobwheel.wire.errors import MalformedMessageError, UncertainError, UnreachableError
 from jobwheel.wire.messages import MOST_INSTANCE, SUCCESS, Envelope, Reason, TriggerRequest
+from jobwheel.wire.why import Cause, Why
 
 GATEWAY_STATUSES: Final = (502, 503, 504)
 """What proxies answer in the place of an executor."""
@@ -29,13 +30,17 @@ class AnswerKind(Enum):
 
 
 class Answer(msgspec.Struct, frozen=True, gc=False):
-    """An executor's answer to a run. `code` is the envelope's, 500 without one."""
+    """An executor's answer to a run. `code` is the envelope's, 500 without one.
+
+    `message` is the executor's own, or the system's; where it is ours `cause` is the same in any language.
+    """
 
     kind: AnswerKind
     code: int
     message: str
     instance_id: str | None = None
     reason: str | None = None
+    cause: Cause | None = None
 
     @property
     def discarded(self) -> bool:
@@ -59,7 +64,12 @@ def is_unknown_path(reply: WireReply, path: str) -> bool:
 def without_reply(error: UnreachableError | UncertainError) -> Answer:
     """What no reply means."""
     kind = AnswerKind.UNREACHABLE if isinstance(error, UnreachableError) else AnswerKind.UNCONFIRMED
-    return Answer(kind, 500, error.reason)
+    return Answer(kind, 500, error.reason, cause=error.cause)
+
+
+def answer_because(kind: AnswerKind, cause: Cause) -> Answer:
+    """What a reply means that is no answer."""
+    return Answer(kind, 500, str(cause), cause=cause)
 
 
 def to_all(requests: Sequence[TriggerRequest], answer: Answer) -> list[Answer]:
@@ -99,7 +109,7 @@ def answer_of(reply: WireReply, run_id: int | None = None) -> Answer:
         if answer is not None:
             return answer
         if reply.status in (404, 405):
-            return Answer(AnswerKind.REJECTED, 500, f"HTTP {reply.status}: it knows neither /run nor /trigger")
+            return answer_because(AnswerKind.REJECTED, Why.NEITHER_PATH.because(reply.status))
         return _unreadable(reply, error)
 
 
@@ -117,18 +127,18 @@ def _of_a_result(body: bytes, run_id: int) -> Answer | None:
 
 def _of_a_proxy(reply: WireReply) -> Answer:
     # Whatever it says, a proxy says it: the executor behind it may have taken the run.
-    return Answer(AnswerKind.UNCONFIRMED, 500, f"a proxy answered HTTP {reply.status}")
+    return answer_because(AnswerKind.UNCONFIRMED, Why.PROXY.because(reply.status))
 
 
 def _unreadable(reply: WireReply, error: MalformedMessageError) -> Answer:
     # A proxy's page, or half an answer: the executor behind it may have taken the run.
     if 300 <= reply.status < 400:
-        what = f"HTTP {reply.status}: it points elsewhere, where runs are not sent; give the executor's own address"
+        cause = Why.ELSEWHERE.because(reply.status)
     elif not reply.body.strip():
-        what = f"an empty answer (HTTP {reply.status})"
+        cause = Why.EMPTY.because(reply.status)
     else:
-        what = f"unreadable answer (HTTP {reply.status}): {error.message}; it begins {_beginning(reply.body)}"
-    return Answer(AnswerKind.UNCONFIRMED, 500, what)
+        cause = Why.UNREADABLE.because(reply.status, error.message, _beginning(reply.body))
+    return answer_because(AnswerKind.UNCONFIRMED, cause)
 
 
 def _beginning(body: bytes) -> str:

@@ -10,6 +10,7 @@ from jobwheel.admin.engine.executor_answers import (
     NOT_SENT,
     Answer,
     AnswerKind,
+    answer_because,
     answer_of,
     batch_answers,
     is_unknown_path,
@@ -36,6 +37,7 @@ from jobwheel.wire.messages import (
     StatusQuery,
     TriggerRequest,
 )
+from jobwheel.wire.why import Why
 
 _MOST_LEARNT = 10_000
 _SINGLY_AT_ONCE = 32
@@ -179,7 +181,7 @@ class ExecutorClient:
         except (UnreachableError, UncertainError) as error:
             return without_reply(error)
         if is_unknown_path(reply, path):
-            return Answer(AnswerKind.UNCONFIRMED, 500, f"HTTP {reply.status}: it does not know {path}")
+            return answer_because(AnswerKind.UNCONFIRMED, Why.UNKNOWN_PATH.because(reply.status, path))
         return answer_of(reply)
 
     async def read_log(self, address: str, app_name: str, query: LogQuery) -> LogPage:

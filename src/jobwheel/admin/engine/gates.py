@@ -12,10 +12,13 @@ class _Gate(asyncio.Semaphore):
 
 
 class AddressGates:
-    """The limit per address (`behaviour.md`, Lanes). An address without requests is forgotten."""
+    """The limit per address (`behaviour.md`, Lanes): runs and a router's questions together.
+
+    An address without requests is forgotten.
+    """
 
     def __init__(self, limit: int) -> None:
-        self._limit = limit
+        self.limit = limit
         self._gates: dict[str, _Gate] = {}
 
     def __len__(self) -> int:
@@ -26,7 +29,7 @@ class AddressGates:
         """Take a slot of the address, when one is free. Whoever has it calls `leave`."""
         gate = self._gates.get(address)
         if gate is None:
-            gate = self._gates[address] = _Gate(self._limit)
+            gate = self._gates[address] = _Gate(self.limit)
         gate.users += 1
         try:
             await gate.acquire()

@@ -16,6 +16,7 @@ from jobwheel.admin.engine.departures import Departures, RouteFinder
 from jobwheel.admin.engine.dispatcher import Dispatcher, Flight, Sent
 from jobwheel.admin.engine.executor_client import ExecutorClient
 from jobwheel.admin.engine.figures import LaneFigures
+from jobwheel.admin.engine.gates import AddressGates
 from jobwheel.admin.engine.lanes import MOST_IN_TAKE_OFF, Lane, SlowJobs
 from jobwheel.admin.engine.put_off import PutOff
 from jobwheel.admin.engine.routing import Chosen, Routers
@@ -60,12 +61,13 @@ class Launcher(Service):
         self.lanes = (Lane("fast", context.limits.fast_lane), Lane("slow", context.limits.slow_lane))
         self._book = book
         self._finder = RouteFinder(context, book, routers)
-        self._askers = Askers(client, book, routers, self._finder, context, self._on_answered)
+        gates = AddressGates(context.limits.address_limit)
+        self._askers = Askers(client, book, routers, self._finder, context, gates, self._on_answered)
         self._answers: dict[RunId, Answers] = {}
         self._slow_jobs = SlowJobs(context.limits.slow_send_ms / 1000, context.limits.slow_sends)
         self._slots = AddressSlots(context.limits.address_limit, context.limits.wheel_capacity // 2)
         self._put_off = PutOff()
-        self._senders = Senders(dispatcher, context.limits.address_limit, context.clock, self._on_landed)
+        self._senders = Senders(dispatcher, gates, context.clock, self._on_landed)
         self._stages = {lane.name: Stages() for lane in self.lanes}
         self._backoff = Backoff(most_s=MOST_PAUSE_S)
 
@@ -267,6 +269,7 @@ class Launcher(Service):
         for flight in flights:
             if flight.run.id not in flying:
                 self._give_back(flight.candidates[0].address, 1)
+                self._finder.keep_turn(flight)
         self._context.counters.ended(each.outcome for each in taken.discarded)
         self._senders.add(lane, [flight for flight in flights if flight.run.id in flying])
 

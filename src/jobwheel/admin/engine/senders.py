@@ -39,12 +39,11 @@ class Senders:
     Every request has a slot of its runs' lane, and one of its address.
     """
 
-    def __init__(self, dispatcher: Dispatcher, limit: int, clock: Clock, landed: Landed) -> None:
+    def __init__(self, dispatcher: Dispatcher, gates: AddressGates, clock: Clock, landed: Landed) -> None:
         self._dispatcher = dispatcher
-        self._limit = limit
         self._clock = clock
         self._landed = landed
-        self._gates = AddressGates(limit)
+        self._gates = gates
         self._lines: dict[tuple[str, str], _Line] = {}
         self._workers: set[asyncio.Task[None]] = set()
         self._in_flight: set[RunId] = set()
@@ -89,7 +88,7 @@ class Senders:
     def _staff(self, line: _Line) -> None:
         """As many workers as there may be requests at once."""
         in_request = _MOST_IN_REQUEST if line.items[0].candidates[0].batch else 1
-        wanted = min(self._limit, line.busy - (-len(line.items) // in_request))
+        wanted = min(self._gates.limit, line.busy - (-len(line.items) // in_request))
         while line.workers < wanted:
             line.workers += 1
             worker = asyncio.create_task(self._work(line))

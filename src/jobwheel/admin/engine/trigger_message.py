@@ -11,6 +11,7 @@ from jobwheel.admin.engine.executor_answers import Answer
 from jobwheel.admin.engine.routing import UnknownStrategyError
 from jobwheel.admin.engine.rules import IDLE_ANSWERS, KILL_END_MS, RESENDS_END_MS, UNHEARD_END_MS
 from jobwheel.admin.engine.trigger_words import WORDS
+from jobwheel.admin.engine.why_words import WHY_WORDS
 from jobwheel.schedule import Language
 
 _MOST_ADDRESSES: Final = 20
@@ -33,6 +34,7 @@ class TriggerMessages:
     def __init__(self, language: Language = Language.EN) -> None:
         self.language = language
         self._words = WORDS[language]
+        self._why = WHY_WORDS[language]
         self._headings: dict[_Key, str] = {}
         self._remembered = 0
 
@@ -188,9 +190,11 @@ class TriggerMessages:
 
     def _told(self, sentence: str, address: str, answer: Answer) -> str:
         told = sentence.format(address, answer.code)
-        if not answer.message:
+        cause = answer.cause
+        message = answer.message if cause is None else self._why[cause.why].format(*cause.facts)
+        if not message:
             return f"{told}\n"
-        return cut_message(f"{told}{self._words.colon}{answer.message}\n", _MOST_ANSWER_BYTES)
+        return cut_message(f"{told}{self._words.colon}{message}\n", _MOST_ANSWER_BYTES)
 
     def _listed(self, addresses: Sequence[str]) -> str:
         words, more = self._words, len(addresses) - _MOST_ADDRESSES

@@ -84,8 +84,9 @@ class Registry:
         _check_own(request, caller)
         _check(request)
         left_ms = self._book.left_ms(request.registry_key, request.registry_value)
-        changed, draining = await self._database.write(self._beat, request, self._database.now_ms(), caller, is_newer)
-        self._book.welcome(request.registry_key, request.registry_value, left_ms)
+        now_ms = self._database.now_ms()
+        changed, draining = await self._database.write(self._beat, request, now_ms, caller, is_newer)
+        self._book.welcome(request.registry_key, request.registry_value, left_ms, now_ms)
         if changed:
             await self._book.refresh()
             log.info("registry.address_added", app_name=request.registry_key, address=request.registry_value)

@@ -5,6 +5,7 @@ ends. Take-off and the end of a run hold the job's row, so that of two at once t
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -42,11 +43,15 @@ def turn_of(run: PendingRun) -> Turn:
     return run.due_ms, run.broadcast_id or run.id
 
 
-def over_limit(connection: Connection, wanted: Mapping[JobId, Mapping[RunId, Turn]]) -> set[RunId]:
+def over_limit(
+    connection: Connection, wanted: Mapping[JobId, Mapping[RunId, Turn]], discarded: AbstractSet[RunId] = frozenset()
+) -> set[RunId]:
     """Of the runs that are about to take off, by their jobs, those for which there is no room.
 
-    Nor is there any for a run that comes when older ones of its job wait. Shards are pending again after a stop: one
-    whose broadcast is under way needs no room.
+    Nor is there any for a run that comes when older ones of its job wait, and older ones that are on their way to a
+    take-off of their own have their room first: those that were called come by way of the database, and would be
+    overtaken each time by one that has just come due. Whoever is `discarded` without room leaves none to others. Shards
+    are pending again after a stop: one whose broadcast is under way needs no room.
     """
     limits = hold_limited(connection, wanted)
     if not limits:
@@ -58,7 +63,10 @@ def over_limit(connection: Connection, wanted: Mapping[JobId, Mapping[RunId, Tur
         room = max(0, limit - flying.count)
         waits = _oldest_waiting(connection, job_id)
         need = {run_id: turn for run_id, turn in wanted[job_id].items() if turn[1] not in flying.broadcasts}
-        found = {turn for turn in sorted(set(need.values()))[:room] if waits is None or turn <= waits}
+        turns = set(need.values())
+        if room and need and discarded.isdisjoint(need):
+            turns |= _on_their_way(connection, job_id, wanted[job_id], flying.broadcasts, room)
+        found = {turn for turn in sorted(turns)[:room] if waits is None or turn <= waits}
         over.update(run_id for run_id, turn in need.items() if turn not in found)
     return over
 
@@ -148,6 +156,22 @@ def _oldest_waiting(connection: Connection, job_id: JobId) -> Turn | None:
     )
     row = connection.execute(oldest).first()
     return None if row is None else (row.due_ms, RunId(row.id))
+
+
+def _on_their_way(
+    connection: Connection, job_id: JobId, wanted: Mapping[RunId, Turn], broadcasts: AbstractSet[RunId], most: int
+) -> set[Turn]:
+    """The turns of other runs of the job that some node holds, and which are older than the last that is wanted."""
+    last_ms, _ = max(wanted.values())
+    older = (
+        select(job_log.c.due_ms, job_log.c.id, job_log.c.broadcast_id)
+        .where(job_log.c.job_id == job_id, job_log.c.phase == Phase.PENDING, job_log.c.owner != WAITING)
+        .where(job_log.c.due_ms <= last_ms, job_log.c.id.not_in(list(wanted)))
+        .order_by(job_log.c.due_ms, job_log.c.id)
+        .limit(most)
+    )
+    rows = connection.execute(older).all()
+    return {(row.due_ms, RunId(row.broadcast_id or row.id)) for row in rows if row.broadcast_id not in broadcasts}
 
 
 def _under_way(connection: Connection, job_ids: Iterable[JobId]) -> dict[JobId, _UnderWay]:

@@ -60,7 +60,7 @@ class TakenOff:
 
 def take_off(connection: Connection, zone: InstallationZone, node_id: NodeId, sent_ms: int, batch: Batch) -> TakenOff:
     """Move the batch from pending to sending, as far as it still is the node's and there is room for it."""
-    over = limits.over_limit(connection, batch.limited) if batch.limited else set()
+    over = limits.over_limit(connection, batch.limited, batch.discards.keys()) if batch.limited else set()
     waiting = over - batch.discards.keys()
     if waiting:
         limits.let_wait(connection, node_id, waiting)

@@ -29,7 +29,8 @@ class Router(Protocol):
 class Asker(Protocol):
     """Asks an executor before it is chosen. It never raises: what the network does is in the answer.
 
-    ACCEPTED means yes, every other kind no. An answer comes within the send time-out.
+    ACCEPTED means yes, every other kind no. Connecting takes the send time-out at most, and
+    the answer as long again.
     """
 
     async def beat(self, candidate: Candidate) -> Answer:

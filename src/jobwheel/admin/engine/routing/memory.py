@@ -56,6 +56,11 @@ class Memory(Generic[Key, Value]):
         while self._size > self._most and len(self._entries) > 1:
             self._drop_oldest()
 
+    def remove(self, key: Key) -> None:
+        """Hold it no more."""
+        entry = self._entries.pop(key, None)
+        self._size -= 0 if entry is None else entry.size
+
     def forget_unused(self, now_ms: int) -> None:
         """Drop what has not been used for a day."""
         while self._entries and next(iter(self._entries.values())).used_ms < now_ms - _FORGET_AFTER_MS:

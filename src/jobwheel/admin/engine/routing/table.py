@@ -16,6 +16,7 @@ from jobwheel.admin.engine.routing.least_frequently_used import LeastFrequentlyU
 from jobwheel.admin.engine.routing.least_recently_used import LeastRecentlyUsed
 from jobwheel.admin.engine.routing.random_choice import RandomChoice
 from jobwheel.admin.engine.routing.round import Round
+from jobwheel.admin.engine.routing.turns import Turns
 
 
 class Routers:
@@ -27,6 +28,8 @@ class Routers:
     def __init__(self, source: random.Random | None = None) -> None:
         source = source or random.Random()  # noqa: S311 - spreads load, keeps no secret
         as_listed = First()
+        self.turns = Turns()
+        """What was chosen for runs that had no room."""
         self._probing: Mapping[str, ProbingRouter] = {
             RouteStrategy.FAILOVER: Failover(),
             RouteStrategy.BUSYOVER: Busyover(),
@@ -74,5 +77,6 @@ class Routers:
 
     def forget_unused(self, now_ms: int) -> None:
         """Drop what is remembered of jobs that have not been routed for a day."""
+        self.turns.forget_unused(now_ms)
         for router in self._routers.values():
             router.forget_unused(now_ms)
