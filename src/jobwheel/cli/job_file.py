@@ -9,6 +9,7 @@ from typing import Any, Final
 import yaml
 
 from jobwheel.cli.errors import JobFileError
+from jobwheel.cli.output import json_text
 
 _OTHER_LINE_ENDS: Final = frozenset("\r\x85\u2028\u2029")
 _MOST_NODES: Final = 500_000
@@ -77,7 +78,7 @@ def read_job_file(path: Path) -> JobFile:
 def job_file_text(document: Mapping[str, Any], form: str) -> str:
     """A document as the text of a file; `form` is yaml or json."""
     if form == "json":
-        return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
+        return json_text(document) + "\n"
     return yaml.dump(dict(document), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
 
 
