@@ -1,13 +1,12 @@
 """Following a run, all its attempts and shards, to the end."""
 
-import sys
 import threading
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final, Protocol, TypeVar
 
 from jobwheel.cli.errors import AdminUnreachableError, RefusedError, UnreadableReplyError
-from jobwheel.cli.output import harmless, tell
+from jobwheel.cli.output import print_text, tell
 from jobwheel.kernel.errors import JobwheelError
 
 Answer = TypeVar("Answer")
@@ -159,5 +158,4 @@ def _may_pass(error: JobwheelError) -> bool:
 def _write(content: str) -> None:
     if content and not content.endswith("\n"):
         content += "\n"
-    sys.stdout.write(harmless(content) if sys.stdout.isatty() else content)
-    sys.stdout.flush()
+    print_text(content)

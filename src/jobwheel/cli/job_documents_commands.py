@@ -2,7 +2,6 @@
 
 import difflib
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -10,7 +9,7 @@ import typer
 
 from jobwheel.cli.access import JsonOption, UrlOption, signed_in
 from jobwheel.cli.errors import JobFileError, RefusedError
-from jobwheel.cli.output import one_line, print_json, tell
+from jobwheel.cli.output import one_line, print_json, print_text, tell
 from jobwheel.cli.rest import Rest
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ def export_jobs(
         document = rest.get("/api/v1/jobs/export", {"app_name": group or []})
     text = job_file_text(document, form)
     if output is None:
-        sys.stdout.write(text)
+        print_text(text)
     else:
         output.write_text(text, "utf-8")
         tell(f"{len(document['jobs'])} jobs of {len(document['groups'])} groups are in {output}")
@@ -157,7 +156,7 @@ def _print_changes(changes: dict[str, Any]) -> None:
             for field in each["fields"]:
                 _print_field(field, is_new=each["action"] == "create")
         if each["note"]:
-            print(f"  {one_line(each['app_name'])}/{one_line(each['key'])}: {each['note']}")
+            print(f"  {one_line(each['app_name'])}/{one_line(each['key'])}: {one_line(each['note'])}")
     print(_summary(changes))
 
 

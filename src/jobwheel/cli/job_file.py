@@ -9,6 +9,7 @@ from typing import Any, Final
 import yaml
 
 from jobwheel.cli.errors import JobFileError
+from jobwheel.cli.output import json_text
 
 _OTHER_LINE_ENDS: Final = frozenset("\r\x85\u2028\u2029")
 _MOST_NODES: Final = 500_000
@@ -34,6 +35,14 @@ class JobFile:
 class _Loader(yaml.SafeLoader):
     """The safe loader, without dates: instants are texts to us."""
 
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep)
+        except (ValueError, KeyError) as error:
+            # What a tag makes of its text (`!!int x`, `!!bool x`), or a number of thousands of digits.
+            problem = f"{str(node.value)[:50]!r} is no value of {node.tag}"
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from error
+
 
 _Loader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
@@ -52,6 +61,13 @@ def read_job_file(path: Path) -> JobFile:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise JobFileError(path, 1, f"is not UTF-8: {error}") from error
+    try:
+        return _read(path, text)
+    except RecursionError as error:
+        raise JobFileError(path, 1, "is nested too deeply") from error
+
+
+def _read(path: Path, text: str) -> JobFile:
     document = _from_json(path, text) if path.suffix.lower() == ".json" else None
     lines: dict[str, int] = {}
     try:
@@ -71,13 +87,14 @@ def read_job_file(path: Path) -> JobFile:
             raise JobFileError(path, 1, f"is not YAML: {error}") from error
     if not isinstance(document, dict):
         raise JobFileError(path, 1, "holds no mapping with `groups` and `jobs`")
+    _check_sendable(path, document)
     return JobFile(path, document, lines)
 
 
 def job_file_text(document: Mapping[str, Any], form: str) -> str:
     """A document as the text of a file; `form` is yaml or json."""
     if form == "json":
-        return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
+        return json_text(document) + "\n"
     return yaml.dump(dict(document), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
 
 
@@ -133,6 +150,9 @@ class _Walk:
             return 0
         size, seen = 0, set()
         for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                # To write one out takes as long as its aliases wish.
+                raise self._error(key, "is a name that is no text")
             name = str(key.value)
             if name in seen and name != "<<":
                 raise self._error(key, f"{name[:50]!r} is there already")
@@ -152,3 +172,15 @@ def _from_json(path: Path, text: str) -> Any:
         return json.loads(text)
     except json.JSONDecodeError as error:
         raise JobFileError(path, error.lineno, f"is not JSON: {error.msg}") from error
+    except ValueError as error:
+        raise JobFileError(path, 1, f"is not JSON: {error}") from error
+
+
+def _check_sendable(path: Path, document: dict[Any, Any]) -> None:
+    """Refuse what YAML can say and JSON cannot: sets, bytes and dates by their tags, infinity, half a character."""
+    try:
+        json.dumps(document, ensure_ascii=False, allow_nan=False).encode()
+    except UnicodeEncodeError as error:
+        raise JobFileError(path, 1, "holds half of a surrogate pair, which is no character") from error
+    except (TypeError, ValueError) as error:
+        raise JobFileError(path, 1, f"holds what JSON has no value for: {error}") from error

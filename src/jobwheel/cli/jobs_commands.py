@@ -8,7 +8,7 @@ import typer
 from jobwheel.cli.access import AfterOption, JsonOption, LimitOption, UrlOption, signed_in
 from jobwheel.cli.group_names import GROUP_WAYS, find_group_if
 from jobwheel.cli.job_names import JobArgument, find_job
-from jobwheel.cli.output import counted_runs, local_time, page_note, print_json, print_table
+from jobwheel.cli.output import counted_runs, local_time, page_note, print_json, print_table, print_text
 from jobwheel.cli.runs_commands import ByJobOption
 
 _COLUMNS = ("id", "status", "name", "schedule", "handler", "next run", "running", "last run", "result", "took")
@@ -84,7 +84,7 @@ def job_script(
         print(f"the script of job {job_id} is saved; it applies from the next run")
     else:
         # As it is, so that it can be written to a file.
-        print(script["source"], end="")
+        print_text(script["source"])
 
 
 def _source(file: Path) -> str:

@@ -13,11 +13,25 @@ if TYPE_CHECKING:
 _PIPE_WIDTH: Final = 240
 # What a terminal would obey: everything but colours, tabs and line ends.
 _COMMANDS: Final = re.compile(r"\x1b\[[0-9;]*m|(\x1b[^m]?|[\x00-\x08\x0b-\x1f\x7f-\x9f])")
+# What may not be printable; JSON itself escapes what is below a blank.
+_UNSHOWN: Final = re.compile(r"[^\n\x20-\x7e]")
 
 
 def print_json(value: object) -> None:
     """Print one JSON document."""
-    print(json.dumps(value, ensure_ascii=False, indent=2))
+    print(json_text(value))
+
+
+def json_text(value: object) -> str:
+    """One JSON document over several lines; what a terminal would obey, or show elsewhere, is escaped in it."""
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    return _UNSHOWN.sub(lambda match: match[0] if match[0].isprintable() else json.dumps(match[0])[1:-1], text)
+
+
+def print_text(text: str) -> None:
+    """Print a text of others as it is; to a terminal without what that would obey."""
+    sys.stdout.write(harmless(text) if sys.stdout.isatty() else text)
+    sys.stdout.flush()
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], empty: str) -> None:
@@ -45,8 +59,8 @@ def new_console() -> "Console":
 
 
 def tell(message: str) -> None:
-    """Say something to the person that is not the command's result."""
-    print(message, file=sys.stderr)
+    """Say something to the person that is not the command's result; words of an admin, and of others, may be in it."""
+    print("\n".join(one_line(line) for line in message.split("\n")), file=sys.stderr)
 
 
 def complain(message: str) -> None:

@@ -1,6 +1,5 @@
 """`jobwheel runs …`."""
 
-import sys
 import threading
 from typing import Annotated, Any
 
@@ -8,7 +7,7 @@ import typer
 
 from jobwheel.cli.access import AfterOption, JsonOption, LimitOption, UrlOption, signed_in
 from jobwheel.cli.job_names import JobOption, find_job
-from jobwheel.cli.output import harmless, local_time, page_note, print_json, print_table, seconds_between, tell
+from jobwheel.cli.output import local_time, page_note, print_json, print_table, print_text, seconds_between, tell
 from jobwheel.cli.rest import Rest
 
 RunId = Annotated[int, typer.Argument(metavar="ID", min=1, help="The run's id.")]
@@ -103,8 +102,7 @@ def _tell_end(rest: Rest, run_id: int) -> None:
 def _write(content: str) -> None:
     if content and not content.endswith("\n"):
         content += "\n"
-    sys.stdout.write(harmless(content) if sys.stdout.isatty() else content)
-    sys.stdout.flush()
+    print_text(content)
 
 
 def _lines(run: dict[str, Any]) -> list[tuple[str, object]]:

@@ -62,30 +62,34 @@ class ExecutorRoutes:
         self._success = encode_envelope(SUCCESS, instance=instance)
 
     def table(self) -> Mapping[str, Handler]:
-        """The handlers by path, each behind the token check."""
-        run = self._guarded(self.run)
+        """The handlers by path, for those who pass `refusal`."""
+        run = self._named(self.run)
         return {
-            "/beat": self._guarded(self.beat),
-            "/idleBeat": self._guarded(self.idle_beat),
+            "/beat": self._named(self.beat),
+            "/idleBeat": self._named(self.idle_beat),
             "/run": run,
             "/trigger": run,
-            BATCH_PATH: self._guarded(self.run_batch),
-            "/kill": self._guarded(self.kill),
-            "/runStatus": self._guarded(self.run_status),
-            "/log": self._guarded(self.log),
+            BATCH_PATH: self._named(self.run_batch),
+            "/kill": self._named(self.kill),
+            "/runStatus": self._named(self.run_status),
+            "/log": self._named(self.log),
         }
 
-    def _guarded(self, handler: Handler) -> Handler:
-        async def guarded(request: WireRequest) -> bytes:
-            if not self._tokens.accepts(request.header(TOKEN_HEADER)):
-                log.warning("executor.wrong_token", path=request.path, client=request.client)
-                return encode_envelope(FAILURE, WRONG_TOKEN_MESSAGE, instance=self._instance)
+    def refusal(self, request: WireRequest) -> bytes | None:
+        """What who has not the token is answered, before the body is read; None: he has it."""
+        if self._tokens.accepts(request.header(TOKEN_HEADER)):
+            return None
+        log.warning("executor.wrong_token", path=request.path, client=request.client)
+        return encode_envelope(FAILURE, WRONG_TOKEN_MESSAGE, instance=self._instance)
+
+    def _named(self, handler: Handler) -> Handler:
+        async def named(request: WireRequest) -> bytes:
             try:
                 return await handler(request)
             except MalformedMessageError as error:
                 return self._malformed(request, error)
 
-        return guarded
+        return named
 
     def _malformed(self, request: WireRequest, error: MalformedMessageError) -> bytes:
         log.warning("executor.malformed_request", path=request.path, client=request.client, error=error.message)

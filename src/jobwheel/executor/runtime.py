@@ -131,7 +131,7 @@ class ExecutorRuntime(Service):
         tokens = AccessTokens(self._settings.access_tokens)
         states = RunStates(self._pool, self._ledger, self._spool)
         routes = ExecutorRoutes(self.instance, tokens, self._gate, self._control, states, self._folder, self._disk)
-        return WireApp(routes.table())
+        return WireApp(routes.table(), routes.refusal)
 
     async def _start_server(self) -> None:
         listener = bind(self._settings.host, self._settings.port)

@@ -27,8 +27,8 @@ class ExecutorApp:
     """
 
     def __init__(self, paths: tuple[str, ...]) -> None:
-        self._stopped = WireApp(dict.fromkeys(paths, _refuse))
-        self._foreign = WireApp(dict.fromkeys(paths, _refuse_foreign))
+        self._stopped = WireApp(dict.fromkeys(paths, _answer_nobody), _refuse)
+        self._foreign = WireApp(dict.fromkeys(paths, _answer_nobody), _refuse_foreign)
         self._current = self._stopped
         self._local_only = False
 
@@ -63,11 +63,15 @@ async def _lifespan(receive: Receive, send: Send) -> None:
         await send({"type": f"lifespan.{phase}.complete"})
 
 
-async def _refuse(_: WireRequest) -> bytes:
+async def _answer_nobody(_: WireRequest) -> bytes:
+    raise AssertionError("everybody is refused")
+
+
+def _refuse(_: WireRequest) -> bytes:
     return encode_envelope(FAILURE, "this executor is not started, or is stopped", reason=Reason.STOPPING)
 
 
-async def _refuse_foreign(request: WireRequest) -> bytes:
+def _refuse_foreign(request: WireRequest) -> bytes:
     log.warning("executor.foreign_request", path=request.path, client=request.client, advice="set access_token")
     return encode_envelope(FAILURE, "without an access_token this executor serves its own machine alone")
 

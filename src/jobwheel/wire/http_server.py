@@ -31,10 +31,13 @@ class HttpOptions:
         keep_alive_s: how long an unused connection is kept; longer than any peer keeps its end, since who closes first
             must not be the one that is written to.
         grace_s: how long requests under way may take when the server stops.
+        request_s: how long a request may take to come, and a new connection until its first one. 10 MiB within it are
+            less than 2 Mbit/s.
     """
 
     keep_alive_s: int = 120
     grace_s: int = 3
+    request_s: float = 60.0
     certificate: Path | None = None
     key: Path | None = None
 
@@ -129,6 +132,11 @@ def _make_server(app: AsgiApp, options: HttpOptions, ready: asyncio.Event) -> ob
     # Imported late: it is a third of the time that an import of the SDK would take.
     import uvicorn  # noqa: PLC0415 - see above
 
+    from jobwheel.wire.http_protocol import BoundedProtocol  # noqa: PLC0415 - see above
+
+    class Protocol(BoundedProtocol):
+        request_s = options.request_s
+
     class Server(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
@@ -141,7 +149,7 @@ def _make_server(app: AsgiApp, options: HttpOptions, ready: asyncio.Event) -> ob
 
     config = uvicorn.Config(
         cast("Any", app),
-        http="httptools",
+        http=Protocol,
         loop="none",
         ws="none",
         lifespan="off",

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from jobwheel.kernel.logging import get_logger
@@ -33,17 +33,23 @@ class WireRequest:
 
 
 Handler = Callable[[WireRequest], Awaitable[bytes]]
+Refuse = Callable[[WireRequest], bytes | None]
+"""What a request is answered with before its body is read; None: nothing is against it."""
 
 
 class WireApp:
     """An ASGI application for the paths in `routes`; each handler answers with an encoded envelope.
 
+    `refuse` is asked first, for what comes on one of the paths: who may not ask keeps nothing in memory. The request
+    that it sees has no body yet.
+
     Whatever goes wrong is answered with HTTP 200 and an envelope that says what: an unknown path, a method other than
     POST, a body over `MAX_BODY_BYTES`, a malformed message, an unexpected error.
     """
 
-    def __init__(self, routes: Mapping[str, Handler]) -> None:
+    def __init__(self, routes: Mapping[str, Handler], refuse: Refuse | None = None) -> None:
         self._routes = dict(routes)
+        self._refuse = refuse
 
     def handles(self, path: str) -> bool:
         """Whether the path, slashes normalised, is one of the routes."""
@@ -57,30 +63,27 @@ class WireApp:
         elif handler is None:
             await _reply(send, encode_envelope(FAILURE, f"invalid request, uri-mapping({path}) not found."))
         else:
-            await _reply(send, await _handle(handler, scope, receive, path))
+            await _reply(send, await self._handle(handler, scope, receive, path))
+
+    async def _handle(self, handler: Handler, scope: Scope, receive: Receive, path: str) -> bytes:
+        client = scope.get("client") or ("unknown", 0)
+        try:
+            # Before the body: trailers would be among the headers behind it.
+            headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+            request = WireRequest(path=path, body=b"", headers=headers, client=str(client[0]))
+            refusal = None if self._refuse is None else self._refuse(request)
+            return await handler(replace(request, body=await _read_body(receive))) if refusal is None else refusal
+        except MalformedMessageError as error:
+            log.warning("wire.malformed_request", path=path, client=client[0], error=error.message)
+            return encode_envelope(FAILURE, error.message)
+        except Exception as error:
+            log.exception("wire.request_failed", path=path, client=client[0])
+            return encode_envelope(FAILURE, f"{path} failed here: {type(error).__name__}; the log has the details")
 
 
 def normalise_path(path: str) -> str:
     """One slash where there are several, none at the end."""
     return _SLASHES.sub("/", path).rstrip("/") or "/"
-
-
-async def _handle(handler: Handler, scope: Scope, receive: Receive, path: str) -> bytes:
-    client = scope.get("client") or ("unknown", 0)
-    try:
-        request = WireRequest(
-            path=path,
-            body=await _read_body(receive),
-            headers={name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]},
-            client=str(client[0]),
-        )
-        return await handler(request)
-    except MalformedMessageError as error:
-        log.warning("wire.malformed_request", path=path, client=client[0], error=error.message)
-        return encode_envelope(FAILURE, error.message)
-    except Exception as error:
-        log.exception("wire.request_failed", path=path, client=client[0])
-        return encode_envelope(FAILURE, f"{path} failed here: {type(error).__name__}; the log has the details")
 
 
 async def _read_body(receive: Receive) -> bytes:

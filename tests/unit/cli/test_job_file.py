@@ -79,8 +79,26 @@ def test_lines(tmp_path: Path, field: str, line: int, as_json: bool) -> None:
             6,
             "more than 500000 values",
         ),
+        # Written out, the name of this value would have 2^40 parts.
+        (
+            "jobs:\n  ? - &a0 [x, x]\n"
+            + "".join(f"    - &a{at} [*a{at - 1}, *a{at - 1}]\n" for at in range(1, 40))
+            + "  : 1\n",
+            2,
+            "is a name that is no text",
+        ),
+        ("a: 1\njobs: " + "[" * 2000 + "]" * 2000, 1, "nested too deeply"),
+        ("a: 1\njobs: " + "9" * 5000, 2, "is no value of"),
+        ("a: 1\njobs: !!int many", 2, "'many' is no value of"),
+        ("a: 1\njobs: !!bool maybe", 2, "'maybe' is no value of"),
+        ("a: 1\njobs: !!timestamp 2026-99-99", 2, "is no value of"),
+        ("jobs: !!timestamp 2026-12-01", 1, "JSON has no value for"),
+        ("jobs: !!binary aGVsbG8=", 1, "JSON has no value for"),
+        ("jobs: !!set {a, b}", 1, "JSON has no value for"),
+        ("jobs: .inf", 1, "JSON has no value for"),
+        ('jobs: "\\ud800"', 1, "half of a surrogate pair"),
     ],
-    ids=range(8),
+    ids=range(19),
 )
 def test_what_is_no_file_of_jobs(tmp_path: Path, text: str, line: int, words: str) -> None:
     path = written(tmp_path, text)
@@ -88,6 +106,21 @@ def test_what_is_no_file_of_jobs(tmp_path: Path, text: str, line: int, words: st
         read_job_file(path)
     assert caught.value.message.startswith(f"{path}:{line}: ")
     assert words in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[" * 200_000, "nested too deeply"),
+        ('{"jobs": ' + "9" * 5000 + "}", "is not JSON"),
+        ('{"jobs": NaN}', "JSON has no value for"),
+        ('{"jobs": "\\ud800"}', "half of a surrogate pair"),
+    ],
+    ids=range(4),
+)
+def test_json_that_cannot_be_sent(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(JobFileError, match=rf"jobs.json:1: .*{words}"):
+        read_job_file(written(tmp_path, text, "jobs.json"))
 
 
 def test_bad_json_and_bad_characters(tmp_path: Path) -> None:

@@ -1,6 +1,19 @@
+import json
+import sys
+
 import pytest
 
-from jobwheel.cli.output import counted_runs, harmless, one_line, print_table, seconds_between
+from jobwheel.cli.job_file import job_file_text
+from jobwheel.cli.output import (
+    counted_runs,
+    harmless,
+    one_line,
+    print_json,
+    print_table,
+    print_text,
+    seconds_between,
+    tell,
+)
 from jobwheel.cli.runs_commands import message_of
 
 
@@ -21,6 +34,41 @@ def test_a_log_on_a_terminal_keeps_colours_and_nothing_else(text: str, shown: st
 def test_a_cell_never_breaks_the_line() -> None:
     assert one_line("a\nb\x1b[2J") == "a b [2J"
     assert one_line(None) == ""
+
+
+OBEYED = "\x1b]0;owned\x07\x9b2J\x7f\u202e\u2028\U000e0001"
+
+
+@pytest.mark.parametrize("form", ["print", "json", "yaml"])
+def test_json_and_yaml_hold_nothing_that_a_terminal_obeys(form: str, capsys: pytest.CaptureFixture[str]) -> None:
+    value = {"name": f"settled \N{GRINNING FACE}{OBEYED}"}
+    if form == "print":
+        print_json(value)
+    else:
+        sys.stdout.write(job_file_text(value, form))
+    written = capsys.readouterr().out
+    # To YAML a mark of direction is a character like others; no terminal does anything for it.
+    assert {each for each in written if not each.isprintable()} <= ({"\n", "\u202e"} if form == "yaml" else {"\n"})
+    assert "settled \N{GRINNING FACE}" in written or form == "yaml"
+    if form != "yaml":
+        assert json.loads(written) == value
+
+
+def test_what_is_told_may_have_lines_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
+    tell(f"first\nits log cannot be read: {OBEYED}")
+    told = capsys.readouterr().err
+    assert told.startswith("first\nits log cannot be read: ")
+    assert told.replace("\n", "").isprintable()
+
+
+def test_a_text_goes_to_a_file_as_it_is_and_to_a_terminal_without_commands(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    print_text(f"\x1b[31mred{OBEYED}")
+    assert capsys.readouterr().out == f"\x1b[31mred{OBEYED}"
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    print_text("\x1b[31mred\x1b]0;owned\x07")
+    assert capsys.readouterr().out == "\x1b[31mred0;owned"
 
 
 def test_a_table_shows_what_people_typed_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:

@@ -133,6 +133,41 @@ async def test_a_malformed_message_names_the_field_and_leaves_one_log_line(
     )
 
 
+async def test_who_is_refused_keeps_nothing_in_memory(echo: Echo) -> None:
+    seen: list[WireRequest] = []
+
+    def refuse(request: WireRequest) -> bytes | None:
+        seen.append(request)
+        return None if request.header("x-word") == "open" else encode_envelope(500, "no")
+
+    app = WireApp({"/kill": echo}, refuse)
+    endless = [message(b"x" * 1000, more=True) for _ in range(3)]
+    assert await ask(app, "/kill", *endless) == failure("no")
+    # What was not asked for was not read.
+    assert [(request.path, request.body) for request in seen] == [("/kill", b"")]
+    assert echo.requests == []
+    assert (await ask(app, headers=[(b"x-word", b"open")]))["code"] == 200
+    assert [request.body for request in echo.requests] == [b'{"jobId":7}']
+    assert (await ask(app, "/unknown"))["msg"] == "invalid request, uri-mapping(/unknown) not found."
+    assert len(seen) == 2
+
+
+async def test_trailers_are_no_headers(echo: Echo) -> None:
+    headers = [(b"xxl-job-access-token", b"right")]
+    sent: list[Any] = []
+
+    async def receive() -> dict[str, Any]:
+        # As uvicorn does it.
+        headers.append((b"xxl-job-access-token", b"another"))
+        return message(b'{"jobId":7}')
+
+    async def send(event: Any) -> None:
+        sent.append(event)
+
+    await WireApp({"/kill": echo})({"method": "POST", "path": "/kill", "headers": headers}, receive, send)
+    assert echo.requests[0].header("XXL-JOB-ACCESS-TOKEN") == "right"
+
+
 async def test_an_unexpected_error_is_logged_in_full_and_told_without_its_details(
     app: WireApp, caplog: pytest.LogCaptureFixture
 ) -> None:

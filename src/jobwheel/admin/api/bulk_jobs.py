@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 
 from jobwheel.admin.api.caller import WhoAsks
 from jobwheel.admin.api.job_models import Status
-from jobwheel.admin.api.models import Body, Id, one_of
+from jobwheel.admin.api.models import Body, Id, SearchText, one_of
 from jobwheel.admin.domain.caller import Caller
 from jobwheel.admin.domain.ids import GroupId, JobId
 from jobwheel.admin.services.bulk_jobs import MOST_JOBS, BulkAction, BulkJobs, BulkResult, BulkWish, JobOutcome
@@ -25,9 +25,9 @@ class BulkBody(Body):
     action: Annotated[str, one_of(BulkAction)]
     ids: list[Id] = Field(default_factory=list, max_length=MOST_JOBS)
     group_id: Id | None = None
-    tag: str | None = None
-    name: str | None = None
-    handler: str | None = None
+    tag: SearchText | None = None
+    name: SearchText | None = None
+    handler: SearchText | None = None
     status: Status | None = None
     all: bool = False
     parameter: str | None = None

@@ -6,6 +6,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -14,6 +15,9 @@ from jobwheel.admin.api.errors import error_response, reply_to, reply_to_outage,
 from jobwheel.admin.api.identity import Doorkeeper, uses_token
 from jobwheel.admin.store.database import is_outage
 from jobwheel.kernel.errors import JobwheelError
+from jobwheel.kernel.logging import get_logger
+
+log = get_logger(__name__)
 
 ASKER_KEY: Final = "jobwheel.asker"
 MOST_BODY_BYTES: Final = 1024 * 1024
@@ -62,7 +66,13 @@ class Gate:
         refusal = await self._refusal(scope)
         body = b""
         if refusal is None:
-            body, refusal = await _read_body(scope, receive)
+            try:
+                body, refusal = await _read_body(scope, receive)
+            except ClientDisconnect:
+                # Nothing is done: of a body of which a part is missing, what is there may say something else. Many are
+                # optional, and would then be taken for one that was left out.
+                log.warning("api.body_ended_early", method=scope["method"], path=scope["path"])
+                return
         if refusal is not None:
             await refusal(scope, receive, send)
             return
@@ -124,7 +134,11 @@ def _is_same_origin(headers: Headers, scheme: str) -> bool:
 
 
 async def _read_body(scope: Scope, receive: Receive) -> tuple[bytes, Response | None]:
-    """The whole body, if it is not too large, too deep or of another kind than JSON or a form."""
+    """The whole body, if it is not too large, too deep or of another kind than JSON or a form.
+
+    Raises:
+        ClientDisconnect: the rest of it does not come.
+    """
     headers = Headers(scope=scope)
     most = MOST_DOCUMENT_BYTES if scope["path"] in _DOCUMENTS else MOST_BODY_BYTES
     too_large = error_response(413, "too_large", f"the body is larger than {most} bytes")
@@ -136,7 +150,7 @@ async def _read_body(scope: Scope, receive: Receive) -> tuple[bytes, Response | 
     while more:
         message = await receive()
         if message["type"] == "http.disconnect":
-            break
+            raise ClientDisconnect
         chunks += message.get("body", b"")
         more = message.get("more_body", False)
         if len(chunks) > most:

@@ -12,6 +12,8 @@ _FORM: Final = re.compile(
     re.ASCII,
 )
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+# In UTC, as all are told: an offset behind it leads beyond.
+_END_MS: Final = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1)
 _EXAMPLE: Final = "2026-11-27T02:30:00.000Z"
 
 
@@ -32,7 +34,7 @@ def from_text(field: str, text: str | None) -> int | None:
     """Epoch milliseconds of an RFC 3339 instant with any offset; what is finer is cut.
 
     Raises:
-        InvalidFieldError: another form, no such date, before 1970.
+        InvalidFieldError: another form, no such date, before 1970, after 9999.
     """
     if text is None:
         return None
@@ -48,4 +50,6 @@ def from_text(field: str, text: str | None) -> int | None:
         raise InvalidFieldError(field, f"{text[:50]!r} is not an instant: {error}") from error
     if instant_ms < 0:
         raise InvalidFieldError(field, f"{text[:50]!r} is before 1970")
+    if instant_ms > _END_MS:
+        raise InvalidFieldError(field, f"{text[:50]!r} is after 9999 in UTC")
     return instant_ms

@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field
 
 from jobwheel.admin.api.instants import from_text, to_text
 from jobwheel.admin.api.job_alarm_models import AlarmSettingsBody, AlarmSettingsModel
-from jobwheel.admin.api.models import Body, Id, JobRef, PageQuery, PatchBody, one_of
+from jobwheel.admin.api.models import Body, Id, JobRef, PageQuery, PatchBody, SearchText, one_of
 from jobwheel.admin.domain.job import Job, JobActivity, LastRun, PauseWindow
 from jobwheel.admin.domain.policies import (
     BlockStrategy,
@@ -140,9 +140,9 @@ class JobQuery(PageQuery):
 
     group_id: Id | None = None
     status: Status | None = None
-    handler: str | None = None
-    name: str | None = None
-    tag: str | None = None
+    handler: SearchText | None = None
+    name: SearchText | None = None
+    tag: SearchText | None = None
 
 
 class PauseWindowModel(BaseModel):

@@ -1,16 +1,20 @@
 """What all models of the API share."""
 
+import re
 from collections.abc import Iterable
 from typing import Annotated, Any, Final, Generic, TypeVar
 
 from fastapi import Path
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
+from pydantic_core import PydanticCustomError
 
 Item = TypeVar("Item")
 
 MOST_ID: Final = 2**63 - 1
 DEFAULT_LIMIT: Final = 50
 MOST_LIMIT: Final = 500
+MOST_SEARCH: Final = 255
+"""How many characters are looked for: what is looked at has no more, and SQLite takes no pattern of any length."""
 
 Id = Annotated[int, Field(ge=1, le=MOST_ID)]
 JobRef = Annotated[int, Field(ge=1, le=2**31 - 1)]
@@ -19,10 +23,32 @@ PathId = Annotated[int, Path(ge=1, le=MOST_ID)]
 Cursor = Annotated[int | None, Field(ge=0, le=MOST_ID, description="The `next` of the page before")]
 
 
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+
+def _is_whole(value: object) -> bool:
+    """Whether no text in a value holds half of a surrogate pair: JSON can spell one, and no database store it.
+
+    Bodies within it have looked at their own.
+    """
+    if isinstance(value, str):
+        return value.isascii() or _SURROGATE.search(value) is None
+    if isinstance(value, dict):
+        return all(_is_whole(name) and _is_whole(each) for name, each in value.items())
+    return not isinstance(value, list) or all(_is_whole(each) for each in value)
+
+
 class Body(BaseModel):
-    """A request's body: exact types, no unknown fields."""
+    """A request's body: exact types, whole characters, no unknown fields."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
+
+    @field_validator("*")
+    @classmethod
+    def _check_characters(cls, value: Any) -> Any:
+        if not _is_whole(value):
+            raise PydanticCustomError("string_unicode", "holds half of a surrogate pair")
+        return value
 
 
 def _without_defaults(schema: dict[str, Any]) -> None:
@@ -40,6 +66,17 @@ class Query(BaseModel):
     """A request's query: texts that are read as what they should be, no unknown names."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+def _searchable(text: str) -> str:
+    # Nothing that is stored holds one, and PostgreSQL does not even compare with it.
+    if "\0" in text:
+        raise PydanticCustomError("nul", "holds the character U+0000, which is not allowed")
+    return text
+
+
+SearchText = Annotated[str, Field(max_length=MOST_SEARCH), AfterValidator(_searchable)]
+"""What is looked for among stored texts."""
 
 
 class PageQuery(Query):

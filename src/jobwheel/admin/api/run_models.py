@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from jobwheel.admin.api.instants import to_text
-from jobwheel.admin.api.models import Body, Id, PageQuery, Query
+from jobwheel.admin.api.models import Body, Id, PageQuery, Query, SearchText
 from jobwheel.admin.domain.run import Chain, Outcome, Phase, RelatedRun, Run, TriggerType
 from jobwheel.admin.services.progress import RunProgress
 from jobwheel.admin.services.run_waits import MOST_WAIT_S
@@ -25,7 +25,7 @@ class RunQuery(PageQuery):
     phase: Phase | None = None
     outcome: Outcome | None = None
     trigger_type: TriggerType | None = None
-    executor_address: str | None = None
+    executor_address: SearchText | None = None
     planned_from: str | None = None
     planned_until: str | None = None
 

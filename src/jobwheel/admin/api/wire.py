@@ -38,7 +38,8 @@ AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 class WireEndpoints:
     """`registry`, `registryRemove`, `callback`, `progress` and what manages jobs.
 
-    Each asks for the token before it looks at the body; a group's token acts for that group alone.
+    The token is asked for before the body is read, and once more then: it may have been revoked meanwhile. A group's
+    token acts for that group alone.
     """
 
     def __init__(
@@ -61,7 +62,8 @@ class WireEndpoints:
             **jobs.handlers(),
         }
         self.app = WireApp(
-            {f"{root}/{name}": self._guarded(handler) for root in _ROOTS for name, handler in handlers.items()}
+            {f"{root}/{name}": self._guarded(handler) for root in _ROOTS for name, handler in handlers.items()},
+            self._refusal,
         )
 
     def in_front_of(self, other: AsgiApp) -> AsgiApp:
@@ -75,12 +77,17 @@ class WireEndpoints:
 
         return front
 
+    def _judge(self, request: WireRequest) -> WireCaller | None:
+        return self._credentials.judge(request.header(TOKEN_HEADER), request.header(APP_NAME_HEADER))
+
+    def _refusal(self, request: WireRequest) -> bytes | None:
+        return None if self._judge(request) is not None else _refused(request)
+
     def _guarded(self, handler: WireHandler) -> Handler:
         async def guarded(request: WireRequest) -> bytes:
-            caller = self._credentials.judge(request.header(TOKEN_HEADER), request.header(APP_NAME_HEADER))
+            caller = self._judge(request)
             if caller is None:
-                log.warning("wire.wrong_token", path=request.path, client=request.client)
-                return encode_envelope(FAILURE, WRONG_TOKEN_MESSAGE)
+                return _refused(request)
             try:
                 return await handler(request, caller)
             except Exception as error:
@@ -125,6 +132,11 @@ class WireEndpoints:
         named = _named("wire.progress_rejected", request, bad)
         self._progress.note(told, caller.group_id)
         return encode_envelope(SUCCESS, named)
+
+
+def _refused(request: WireRequest) -> bytes:
+    log.warning("wire.wrong_token", path=request.path, client=request.client)
+    return encode_envelope(FAILURE, WRONG_TOKEN_MESSAGE)
 
 
 def _named(event: str, request: WireRequest, bad: Sequence[str]) -> str | None:

@@ -96,9 +96,11 @@ class Registry:
         """Forget an address: it gets no run from this moment on.
 
         Raises:
+            MalformedMessageError: no database could be asked for it.
             ForeignAppNameError: the caller's credentials are of another app name.
         """
         _check_own(request, caller)
+        _check_storable(request)
         self._book.remove(request.registry_key, request.registry_value)
         if await self._database.write(self._remove, request, self._database.now_ms()):
             log.info("registry.address_removed", app_name=request.registry_key, address=request.registry_value)
@@ -141,6 +143,18 @@ def _check_own(request: RegistryRequest, caller: WireCaller) -> None:
     is_own = request.registry_group == registry.EXECUTORS and request.registry_key == caller.app_name
     if caller.token is not None and not is_own:
         raise ForeignAppNameError(caller.app_name or "", request.registry_key)
+
+
+def _check_storable(request: RegistryRequest) -> None:
+    """Less than a beat has to pass: what an older version or another admin let in can be taken out."""
+    texts = {
+        "registryGroup": request.registry_group,
+        "registryKey": request.registry_key,
+        "registryValue": request.registry_value,
+    }
+    for field, text in texts.items():
+        if "\0" in text:
+            raise MalformedMessageError("holds the character U+0000", field=field)
 
 
 def _check(request: RegistryRequest) -> None:

@@ -21,6 +21,9 @@ class UserCredentials:
 
 def find_user(connection: Connection, name: str) -> UserCredentials | None:
     """The user of a name, which is compared letter by letter."""
+    if "\0" in name:
+        # PostgreSQL cannot be asked for it.
+        return None
     row = connection.execute(select(job_user).where(job_user.c.username == name)).first()
     # A database may compare names without regard to case; we do not.
     if row is None or row.username != name:

@@ -52,6 +52,8 @@ def test_forms_of_one_instant(text: str) -> None:
         "1969-12-31T23:59:59Z",
         "0001-01-01T00:00:00+14:00",
         "1970-01-01T00:00:00+00:01",
+        "9999-12-31T23:59:59-00:01",
+        "9999-12-31T00:01:00.000-23:59",
         "1795746600250",
         "2026-11-27T02:30:00Z\n",
     ],
@@ -60,3 +62,9 @@ def test_what_is_no_instant(text: str) -> None:
     with pytest.raises(InvalidFieldError) as caught:
         from_text("planned_from", text)
     assert caught.value.field == "planned_from"
+
+
+def test_the_last_instant_of_all() -> None:
+    last = "9999-12-31T23:59:59.999Z"
+    assert to_text(from_text("valid_until", last)) == last
+    assert to_text(from_text("valid_until", "9999-12-31T23:59:59.999999999+00:00")) == last
