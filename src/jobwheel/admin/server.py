@@ -13,7 +13,7 @@ from jobwheel.admin.settings import LoadedSettings, Settings, make_data_dir
 from jobwheel.kernel.clock import Clock, SystemClock
 from jobwheel.kernel.errors import JobwheelError
 from jobwheel.kernel.logging import get_logger
-from jobwheel.kernel.memory import share_arenas
+from jobwheel.kernel.memory import return_large_pieces, share_arenas
 from jobwheel.kernel.service import ServiceGroup
 from jobwheel.wire.http_server import HttpOptions, HttpServer, listen
 
@@ -64,6 +64,7 @@ class AdminServer:
             JobwheelError: it cannot start; nothing is left running.
         """
         share_arenas()
+        return_large_pieces()
         settings = self._loaded.settings
         for warning in self._loaded.warnings:
             log.warning("settings.warning", warning=warning)

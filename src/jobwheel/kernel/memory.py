@@ -6,6 +6,8 @@ from typing import Final
 
 _M_ARENA_MAX: Final = -8
 _ARENAS: Final = 2
+_M_MMAP_THRESHOLD: Final = -3
+_LARGE: Final = 256 * 1024
 
 
 def share_arenas() -> None:
@@ -16,3 +18,13 @@ def share_arenas() -> None:
     """
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _ARENAS)
+
+
+def return_large_pieces() -> None:
+    """Have what is large go back to the system as soon as it is free, however large it was.
+
+    By default glibc takes the first large piece that becomes free as a sign that more come, and makes the next ones
+    of that size among the small ones, which then lie between them for good: two megabytes for each read that sorts.
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _LARGE)

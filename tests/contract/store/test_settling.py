@@ -14,6 +14,7 @@ from jobwheel.admin.services.paced_reads import PacedReads
 from jobwheel.admin.services.reports import Reports
 from jobwheel.admin.services.settling import Settling
 from jobwheel.admin.store import Connection, reports
+from jobwheel.admin.store.statistics import runs_statistics
 from jobwheel.admin.store.tables import job_day, job_info, job_log, run_slice
 from tests.support.store import JOB_COLUMNS, Store
 
@@ -115,3 +116,22 @@ async def test_slices_that_are_not_equally_far_are_settled_by_themselves(store: 
     runs = await runs_by_job(store)
     assert (runs[1], runs[JOBS]) == ('{"succeeded": 1}', '{"succeeded": 2}')
     assert all(each.is_settled for each in (await slices_of(store)).values())
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_the_program_that_reads_the_statistics_is_small(store: Store) -> None:
+    await with_runs(store)
+    steps = await store.database.read(_steps)
+    # It had a table for each of 250 places where a bucket was looked for, and with them five megabytes for each read.
+    assert steps.count("OpenEphemeral") <= 2
+    assert len(steps) < 3000
+
+
+def _steps(connection: Connection) -> list[str]:
+    """The operations that SQLite makes of the query."""
+    statements: list[str] = []
+    driver: Any = connection.connection.driver_connection
+    driver.set_trace_callback(statements.append)
+    assert len(runs_statistics(connection, TEN, LATER)) == JOBS
+    driver.set_trace_callback(None)
+    return [row[1] for row in connection.exec_driver_sql(f"EXPLAIN {statements[-1]}")]
