@@ -1,11 +1,12 @@
-"""The engine end to end: `python -m benchmarks.engine --database KIND --seconds N [--jobs N | --rate N] [--json]`.
+"""The engine end to end: `python -m benchmarks.engine --database KIND --seconds N [--jobs N] [--rate N] [--json]`.
 
-An admin process, its database and one executor process on this machine; FIX_RATE jobs of one second whose anchors are
-spread over the second. With `--rate` as many jobs as runs a second are wanted; with `--jobs` more than the engine can
-do shows what it can; with `--batched` the recording executor takes many runs in one request. Results are counted when
-they are stored. Lateness is from the due time to the arrival at the executor, so it includes the way there; "written"
-is the admin's own count, to the moment its request is written, by buckets. A server (postgresql, mariadb) is one of its
-own, made for the measurement, and durable. Lost: planned instants or rows without an execution; doubled: run twice.
+An admin process, its database and one executor process on this machine; FIX_RATE jobs whose anchors are spread evenly
+over their interval, which is one second unless `--jobs` is a multiple of `--rate`: 6000 jobs at 100 runs a second have
+a minute each. More than the engine can do shows what it can; with `--batched` the recording executor takes many runs in
+one request. Results are counted when they are stored. Lateness is from the due time to the arrival at the executor, so
+it includes the way there; "written" is the admin's own count, to the moment its request is written, by buckets. A
+server (postgresql, mariadb) is one of its own, made for the measurement, and durable. Lost: planned instants or rows
+without an execution; doubled: run twice.
 """
 
 import argparse
@@ -50,6 +51,7 @@ class Load:
     executor: str
     batched: bool = False
     warm_up_s: float = WARM_UP_S
+    each_s: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ class _Sample:
 def measure(load: Load) -> Figures:
     """Run one measurement; everything it starts has ended when it returns."""
     with throw_away_place(load.database) as place:
-        fill(place, load.jobs)
+        fill(place, load.jobs, each_s=load.each_s)
         with (
             running_admin(place) as admin,
             running_executor(place, [admin], kind=load.executor, batched=load.batched) as executor,
@@ -128,9 +130,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--database", choices=DATABASES, default="sqlite")
     parser.add_argument("--seconds", type=float, default=60.0)
-    offered = parser.add_mutually_exclusive_group()
-    offered.add_argument("--jobs", type=int, help="per-second jobs: more than the engine can do shows what it can")
-    offered.add_argument("--rate", type=int, help="runs a second that are wanted")
+    parser.add_argument("--jobs", type=int, help="how many jobs; without --rate each runs each second")
+    parser.add_argument("--rate", type=int, help="runs a second that are wanted; without --jobs as many jobs")
     parser.add_argument("--executor", choices=EXECUTORS, default="recording")
     parser.add_argument("--batched", action="store_true", help="the recording executor takes many runs in one request")
     parser.add_argument("--json", action="store_true", help="one JSON line")
@@ -138,7 +139,10 @@ def main() -> int:
     if options.batched and options.executor != "recording":
         parser.error("--batched is for the recording executor; one on the SDK always takes batches")
     jobs = options.jobs or options.rate or 100
-    load = Load(options.database, jobs, options.seconds, options.executor, options.batched)
+    each_s, rest = divmod(jobs, options.rate or jobs)
+    if jobs < 1 or each_s < 1 or rest:
+        parser.error("each job runs each few whole seconds: --jobs is a multiple of --rate, and both are above zero")
+    load = Load(options.database, jobs, options.seconds, options.executor, options.batched, each_s=each_s)
     return report(figures(load), as_json=options.json)
 
 

@@ -1,4 +1,4 @@
-"""The usual load: jobs of one second whose instants are spread over the second, and what became of their runs."""
+"""The usual load: jobs of some seconds whose instants are spread evenly, and what became of their runs."""
 
 import itertools
 import json
@@ -17,7 +17,6 @@ from jobwheel.admin.store.tables import job_group, job_info
 
 WARM_UP_S: Final = 5.0
 _FIRST_IN_MS: Final = 1000
-_EACH_MS: Final = 1000
 _SETTLE_S: Final = 300.0
 _AT_ONCE: Final = 10_000
 
@@ -49,12 +48,18 @@ class Lateness:
     p99_ms: int
 
 
-def fill(place: Place, jobs: int, app_names: Sequence[str] = (APP_NAME,)) -> None:
-    """Make a group for each app name, and jobs of one second that are stopped, the same number in each group."""
+def fill(place: Place, jobs: int, app_names: Sequence[str] = (APP_NAME,), *, each_s: int = 1) -> None:
+    """Make a group for each app name, and in each as many jobs, which are stopped and would run each `each_s`."""
     fill_groups(place, app_names)
-    # Until they start, the anchor is how far into a second they are due.
     groups = len(app_names)
-    fill_jobs(place, ({"job_group": 1 + n % groups, "anchor_ms": 1000 * n // jobs} for n in range(jobs)))
+    # Until they start, the anchor is how far into their interval they are due.
+    fill_jobs(
+        place,
+        (
+            {"job_group": 1 + n % groups, "schedule_conf": str(each_s), "anchor_ms": 1000 * each_s * n // jobs}
+            for n in range(jobs)
+        ),
+    )
 
 
 def fill_groups(place: Place, app_names: Sequence[str] = (APP_NAME,)) -> None:
@@ -119,25 +124,38 @@ def tally(place: Place, executions: Sequence[Execution]) -> dict[str, int]:
     lost: planned instants without a row that are no misfires, and rows not executed that do not say they failed.
     doubled: how often a run was executed once more.
     """
-    misfires = _misfires(place)
+    intervals = _intervals(place)
+    misfires = _misfires(place, intervals)
     return {
         "missed": sum(len(window) for windows in misfires.values() for window in windows),
-        "lost": _lost(place, executions, misfires),
+        "lost": _lost(place, executions, misfires, intervals),
         "doubled": doubled(executions),
     }
 
 
-def _lost(place: Place, executions: Iterable[Execution], misfires: Mapping[int, Sequence[range]]) -> int:
+def _intervals(place: Place) -> dict[int, int]:
+    """Milliseconds from one instant of each job to its next."""
+    return {job_id: 1000 * int(seconds) for job_id, seconds in place.rows("SELECT id, schedule_conf FROM xxl_job_info")}
+
+
+def _lost(
+    place: Place,
+    executions: Iterable[Execution],
+    misfires: Mapping[int, Sequence[range]],
+    intervals: Mapping[int, int],
+) -> int:
     executed = {execution.run_id for execution in executions}
     rows = place.rows("SELECT id, job_id, planned_ms, outcome FROM xxl_job_log")
     unexecuted = sum(1 for run_id, _, _, outcome in rows if run_id not in executed and outcome != "failed")
     instants: dict[int, set[int]] = {}
     for _, job_id, planned_ms, _ in rows:
         instants.setdefault(job_id, set()).add(planned_ms)
-    return unexecuted + sum(_gaps(times, misfires.get(job_id, [])) for job_id, times in instants.items())
+    return unexecuted + sum(
+        _gaps(times, misfires.get(job_id, []), intervals[job_id]) for job_id, times in instants.items()
+    )
 
 
-def _misfires(place: Place) -> dict[int, list[range]]:
+def _misfires(place: Place, intervals: Mapping[int, int]) -> dict[int, list[range]]:
     """The instants of each job that were misfires, as its events tell."""
     found: dict[int, list[range]] = {}
     for job_id, text in place.rows("SELECT job_id, details FROM jobwheel_event WHERE kind = 'job.misfired'"):
@@ -145,13 +163,13 @@ def _misfires(place: Place) -> dict[int, list[range]]:
         first_ms, last_ms = (
             round(datetime.fromisoformat(details[end]).timestamp() * 1000) for end in ("from", "until")
         )
-        found.setdefault(job_id, []).append(range(first_ms, last_ms + 1, _EACH_MS))
+        found.setdefault(job_id, []).append(range(first_ms, last_ms + 1, intervals[job_id]))
     return found
 
 
-def _gaps(times: Collection[int], misfires: Iterable[range]) -> int:
+def _gaps(times: Collection[int], misfires: Iterable[range], each_ms: int) -> int:
     known = {*times, *itertools.chain.from_iterable(misfires)}
-    return sum(1 for time_ms in range(min(times), max(times), _EACH_MS) if time_ms not in known)
+    return sum(1 for time_ms in range(min(times), max(times), each_ms) if time_ms not in known)
 
 
 def doubled(executions: Iterable[Execution]) -> int:
