@@ -79,11 +79,7 @@ def free_of(connection: Connection, dead: Collection[NodeId], now_ms: int) -> in
 
 def due_channels(connection: Connection, now_ms: int) -> list[ChannelId]:
     """The channels for which something is due."""
-    query = (
-        select(alarm_outbox.c.channel_id)
-        .distinct()
-        .where(_is_due(now_ms), alarm_outbox.c.channel_id != UNGIVEN)
-    )
+    query = select(alarm_outbox.c.channel_id).distinct().where(_is_due(now_ms), alarm_outbox.c.channel_id != UNGIVEN)
     return sorted(ChannelId(each) for each in connection.execute(query).scalars())
 
 
