@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import Connection, event, inspect, text
+from sqlalchemy.util import await_only
 
 from jobwheel.admin.store import schema
 from jobwheel.admin.store.database import Database, open_database
@@ -140,6 +141,55 @@ async def test_an_upgrade_that_had_come_to_its_end_needs_no_other(database: Data
     await database.write_patiently(schema.prepare, "here")
     await database.write_patiently(schema.upgrade, "here")
     assert await database.read(tables) == WHOLE
+
+
+@pytest.mark.parametrize("url", ["mariadb"], indirect=True)
+async def test_a_first_upgrade_whose_last_step_alone_was_broken_off_keeps_no_later_one_from_working(
+    database: Database,
+) -> None:
+    """The mark's removal commits the new version before it waits for whoever looks at the mark."""
+
+    def ended(connection: Connection, _: object, statement: str, *__: Any) -> None:
+        if statement.startswith("DROP TABLE"):
+            connection.exec_driver_sql("COMMIT")
+            raise LookupError(statement)
+
+    def work(connection: Connection) -> None:
+        event.listen(connection, "before_cursor_execute", ended)
+        schema.upgrade(connection, "here", "0006")
+
+    with pytest.raises(LookupError, match=schema.UNFINISHED_TABLE):
+        await database.write_patiently(work)
+    assert await database.read(schema.current_version) == "0006"
+    await database.write(lambda c: c.execute(job_info.insert().values(**JOB_COLUMNS)))
+    await database.write_patiently(schema.upgrade, "here")
+    assert await database.read(tables) == WHOLE
+    assert len(await database.read(lambda c: c.execute(job_info.select()).all())) == 1
+
+
+@pytest.mark.parametrize("url", ["mariadb"], indirect=True)
+async def test_who_sees_a_first_upgrade_does_not_keep_it_from_its_end(database: Database, url: str) -> None:
+    """A second admin that starts meanwhile waits for the first one, which must not wait for it."""
+    other = await open_started(url)
+    with pytest.raises(LookupError):
+        await database.write_patiently(broken_at(9, fail))
+
+    async def removed() -> None:
+        await other.write_patiently(remove)
+
+    def remove(connection: Connection) -> None:
+        connection.exec_driver_sql("SET SESSION lock_wait_timeout = 1")
+        connection.exec_driver_sql(f"DROP TABLE {schema.UNFINISHED_TABLE}")
+
+    def look(connection: Connection) -> None:
+        assert schema._is_unfinished(connection)
+        assert schema._began_from_nothing(connection)
+        await_only(removed())
+
+    try:
+        await database.write_patiently(look)
+    finally:
+        await other.stop()
 
 
 async def test_a_schema_that_is_not_whole_is_refused_with_what_is_missing(database: Database) -> None:

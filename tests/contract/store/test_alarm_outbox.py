@@ -218,6 +218,25 @@ async def test_a_clock_that_was_set_back_holds_nothing_up(store: Store, channel:
     assert [row["due_ms"] for row in await outbox(store.database)] == [earlier_ms]
 
 
+async def test_what_waits_when_the_clock_is_set_back_is_sent_at_once(store: Store, channel: ChannelId) -> None:
+    """It waits for its equal ones, or for another try, or its node died: none of these takes a day."""
+    await give(store, channel, NOW_MS)
+    await store.database.write(alarm_sending.settle_sent, NODE, await taken(store, channel, NOW_MS))
+    await give(store, channel, NOW_MS + 1)
+    await give(store, channel, NOW_MS, key="tried")
+    tried = await taken(store, channel, NOW_MS)
+    await store.database.write(alarm_sending.settle_failed, NODE, tried, NOW_MS + 600_000, NOW_MS, "no")
+    await give(store, channel, NOW_MS, key="of a node that died")
+    await taken(store, channel, NOW_MS, OTHER)
+    earlier_ms = NOW_MS - 24 * 3600 * 1000
+    # What follows joins what waits.
+    await give(store, channel, earlier_ms)
+    assert await store.database.read(alarm_sending.due_channels, earlier_ms) == [channel]
+    sent = [await taken(store, channel, earlier_ms) for _ in range(3)]
+    assert [each.facts.count for each in sorted(sent, key=lambda each: each.id)] == [2, 1, 1]
+    assert await store.database.read(alarm_sending.due_channels, earlier_ms) == []
+
+
 async def test_times_that_are_over_are_forgotten(store: Store, channel: ChannelId) -> None:
     await give(store, channel, NOW_MS)
     await store.database.write(alarm_outbox.forget_windows, NOW_MS + MERGED_FOR_MS)

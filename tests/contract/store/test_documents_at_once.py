@@ -4,11 +4,17 @@ import asyncio
 from typing import Any
 
 import pytest
+from sqlalchemy.util import await_only
 
 from jobwheel.admin.build import Admin
 from jobwheel.admin.domain.job import Job, JobAddress
 from jobwheel.admin.services.job_wishes import JobDocument, JobWish
+from jobwheel.admin.store import Connection
+from jobwheel.admin.store.database import Database
+from tests.contract.store.test_several_nodes import WAITERS
+from tests.support.live_admin import seen
 from tests.support.rounds import rounds
+from tests.support.servers import SERVER_KINDS
 
 pytestmark = pytest.mark.timeout(60)
 ROUNDS = rounds(3)
@@ -74,3 +80,40 @@ async def test_the_same_new_jobs(admins: list[Admin], children: tuple[str, ...])
         await apply_at_once(admins, JobDocument((), jobs), JobDocument((), jobs[::-1]), JobDocument((), jobs))
         for job in jobs:
             assert await child_keys(admins[1], "left", job.address.key) == [child.split("/")[1] for child in children]
+
+
+async def somebody_waits(database: Database) -> None:
+    """Return once a transaction waits for a row that another one holds."""
+
+    async def look() -> bool:
+        return bool(await database.read(lambda c: c.exec_driver_sql(WAITERS[c.dialect.name]).scalar()))
+
+    await seen(look)
+
+
+@pytest.mark.parametrize("database_url", SERVER_KINDS, indirect=True)
+@pytest.mark.parametrize("wished", [("other",), ("moved", "other")], ids=["missing", "wished"])
+async def test_a_job_that_moves_away_meanwhile_is_left_alone(admins: list[Admin], wished: tuple[str, ...]) -> None:
+    """It was found in the group, and is in another one by the time that its row is free."""
+    await apply_at_once(admins, JobDocument(GROUPS, [wish("left", "moved"), wish("left", "other")]))
+    one, other = admins
+    moved = await one.services.job_documents.find(JobAddress("left", "moved"))
+    (right,) = [each.group.id for each in await one.services.groups.page(0, 10) if each.group.app_name == "right"]
+    document = JobDocument((), [wish("left", key, parameter="new") for key in wished], delete_missing=True)
+
+    def move(connection: Connection) -> asyncio.Task[Any]:
+        one.services.jobs.update_in(connection, moved.id, {"group_id": right}, None, "test")
+        applying = asyncio.ensure_future(
+            other.services.job_documents.apply(document, fingerprint=None, actor="test"),
+        )
+        await_only(somebody_waits(one.database))
+        return applying
+
+    await (await one.database.write(move))
+    after = await one.services.job_documents.find(JobAddress("right", "moved"))
+    assert (after.id, after.settings.parameter) == (moved.id, "")
+    found = await one.services.job_documents.find(JobAddress("left", "other"))
+    assert found.settings.parameter == "new"
+    if "moved" in wished:
+        made = await one.services.job_documents.find(JobAddress("left", "moved"))
+        assert made.id != moved.id

@@ -6,7 +6,7 @@ from jobwheel.admin.domain.group import LIVE_FOR_MS, MOST_ADDRESS
 from jobwheel.admin.domain.group_token import TokenRef
 from jobwheel.admin.domain.ids import GroupId
 from jobwheel.admin.store import registry, run_log
-from jobwheel.admin.store.tables import job_registry
+from jobwheel.admin.store.tables import job_group, job_registry
 from jobwheel.wire.messages import Features, RegistryRequest
 from tests.support.store import NOW_MS, Store, take_off
 
@@ -179,3 +179,18 @@ async def test_a_fixed_list_is_read_as_it_stands(store: Store) -> None:
     await store.database.write(registry.store_address_lists, store.zone, NOW_MS)
     text = await store.database.read(lambda c: c.exec_driver_sql("SELECT address_list FROM xxl_job_group").scalar())
     assert text == f" {B} ,{A},, "
+
+
+async def test_executors_register_also_if_their_group_has_more_than_its_list_can_hold(store: Store) -> None:
+    group_id = await store.group()
+    addresses = [f"http://{at:03}{'x' * (MOST_ADDRESS - 16)}:9999/" for at in range(300)]
+    assert {len(each) for each in addresses} == {MOST_ADDRESS}
+    for address in addresses:
+        await beat(store, address)
+    assert await store.database.write(registry.store_address_lists, store.zone, NOW_MS) == 1
+    (text,) = await store.database.read(
+        lambda c: c.execute(select(job_group.c.address_list).where(job_group.c.id == group_id)).one()
+    )
+    assert text.split(",") == addresses[:256]
+    assert await store.database.write(registry.store_address_lists, store.zone, NOW_MS) == 0
+    assert await live(store) == addresses

@@ -15,6 +15,7 @@ from jobwheel.admin.services.turns import Turn
 from jobwheel.admin.store import Connection, old_runs, turns
 from jobwheel.admin.store.tables import event, job_day, job_info, job_log, session
 from jobwheel.kernel.fake_clock import FakeClock
+from tests.support.followups import broadcast, failed, runs_of, send, succeeded
 from tests.support.store import NOW_MS, Store
 
 _DAY_MS = 86_400_000
@@ -177,3 +178,18 @@ async def test_a_turn_is_one_nodes_until_it_ends_or_falls_silent(store: Store) -
     assert await take(1, NOW_MS + 50_000)
     # Taken while the clock was years ahead.
     assert await take(2, NOW_MS - 10**9)
+
+
+async def test_shards_stay_until_the_last_of_them_has_ended_and_children_start(store: Store) -> None:
+    node, child = await store.node(), await store.job()
+    parent = await store.job(child_jobid=str(child), executor_fail_retry_count=1)
+    shards = await broadcast(store, node, parent, 3)
+    await store.apply(node, succeeded(shards[0]), succeeded(shards[1]))
+    (retry,) = (await store.apply(node, failed(shards[2]))).pending
+    await write_runs(store, 3, OLD_MS, job=7)
+    every_run = [*shards, retry.id, *(row["id"] for row in await runs_of(store, 7))]
+    assert await store.database.write(old_runs.delete_done, every_run) == 3
+    await send(store, node, retry.id)
+    await store.apply(node, succeeded(retry.id))
+    assert len(await runs_of(store, child)) == 1
+    assert await store.database.write(old_runs.delete_done, every_run) == 4

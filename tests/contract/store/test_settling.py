@@ -8,14 +8,15 @@ import pytest
 from sqlalchemy import insert, select, update
 
 from jobwheel.admin.domain.ids import GroupId, JobId
-from jobwheel.admin.domain.report import SLICE, RunCounts, Slice
+from jobwheel.admin.domain.report import SLICE, RunCounts, RunStatistics, Slice
 from jobwheel.admin.services import slices as pace
 from jobwheel.admin.services.paced_reads import PacedReads
 from jobwheel.admin.services.reports import Reports
 from jobwheel.admin.services.settling import Settling
 from jobwheel.admin.store import Connection, reports
-from jobwheel.admin.store.statistics import runs_statistics
+from jobwheel.admin.store.statistics import runs_statistics, settle_with_statistics
 from jobwheel.admin.store.tables import job_day, job_info, job_log, run_slice
+from tests.support.server_statements import conflict
 from tests.support.store import JOB_COLUMNS, Store
 
 JOBS = 2 * pace.SLICE
@@ -135,3 +136,21 @@ def _steps(connection: Connection) -> list[str]:
     assert len(runs_statistics(connection, TEN, LATER)) == JOBS
     driver.set_trace_callback(None)
     return [row[1] for row in connection.exec_driver_sql(f"EXPLAIN {statements[-1]}")]
+
+
+async def test_a_part_that_is_written_again_after_a_conflict_is_in_the_statistics_once(server_store: Store) -> None:
+    store, tries = server_store, iter(range(9))
+    found = {JobId(1): RunStatistics(GroupId(1), {"succeeded": 3})}
+    counted = Slice(store.clock.now(), is_settled=True, counts={GroupId(1): RunCounts(0, 3, 0)})
+    await store.database.write(reports.store_slices, {TEN: counted, LATER: counted})
+    assert await store.database.write(settle_with_statistics, [TEN], found)
+
+    def settle(connection: Connection) -> bool:
+        settled = settle_with_statistics(connection, [LATER], found)
+        if next(tries) < 2:
+            conflict(connection)
+        return settled
+
+    assert await store.database.write(settle)
+    assert next(tries) == 3
+    assert await runs_by_job(store) == {1: '{"succeeded": 6}'}

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import msgspec
 from sqlalchemy import delete
 
 from jobwheel.admin.engine.figures import EngineFigures, HealthReason
@@ -53,6 +54,19 @@ async def test_an_executor_that_crashes_is_told_once_by_the_whole_cluster(scene:
     await looks(scene, one, two, seconds=30, beating=(ADDRESS, OTHER))
     assert await titles(scene) == ["an executor of orders is gone", "an executor of orders is back"]
     assert await event_kinds(scene.database) == ["group.executor_gone", "group.executor_back"]
+
+
+async def test_a_group_of_more_executors_than_a_state_holds_is_told_of_as_any_other(scene: AlarmScene) -> None:
+    await add_channel(scene.database)
+    await scene.job(job_group=await scene.store.group())
+    many = tuple(f"http://{at:03}{'x' * 236}:9999/" for at in range(300))
+    node = scene.groups()
+    await looks(scene, node, seconds=JUDGES_AFTER_S + 5, beating=many)
+    await looks(scene, node, seconds=120, beating=many[1:])
+    assert await titles(scene) == ["an executor of orders is gone"]
+    (state,) = (await scene.database.read(read_states, "group", GroupState)).values()
+    assert len(msgspec.json.encode(state)) < 65_535
+    assert (state.gone, len(state.live)) == (many[:1], 234)
 
 
 async def test_a_group_that_has_nobody_left_is_offline_until_somebody_comes(scene: AlarmScene) -> None:

@@ -55,6 +55,30 @@ async def test_a_failed_run_is_told_with_what_is_known_of_it(scene: AlarmScene) 
     assert await outbox(scene.database) == []
 
 
+async def test_one_that_a_slow_database_gave_too_late_is_sent_once(
+    scene: AlarmScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before it were sent, another node would take it."""
+    channel = await add_channel(scene.database)
+    await scene.end(ended(1, await scene.job(), at_ms=NOW_MS))
+    one, other, write = scene.sender(1), scene.sender(2), scene.database.write
+
+    async def slowly(work: Any, *args: Any) -> Any:
+        answer = await write(work, *args)
+        await scene.clock.advance(LEASE_MS / 1000 - 3)
+        return answer
+
+    with monkeypatch.context() as patched:
+        patched.setattr(scene.database, "write", slowly)
+        assert await one.send_next(channel)
+    assert scene.recorded.titles == []
+    await scene.clock.advance(3)
+    assert await other.send_next(channel)
+    assert not await one.send_next(channel)
+    assert scene.recorded.titles == ["[Jobwheel] settle accounts failed"]
+    assert await outbox(scene.database) == []
+
+
 async def test_500_failures_before_a_black_hole_hold_up_nobody_and_are_one_message_at_its_end(
     scene: AlarmScene,
 ) -> None:

@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import update
 
 from jobwheel.admin.domain.job import Job
+from jobwheel.admin.domain.policies import AWAITING_SETTLEMENT_MS
 from jobwheel.admin.domain.run import Outcome
 from jobwheel.admin.store.tables import job_info
 from tests.support.live_admin import CLOCK, LiveAdmin, seen, until
@@ -65,6 +66,24 @@ async def test_fix_delay_counts_from_the_end_and_waits_while_a_run_is_open(live:
         await until(lambda: len(executor.runs()) == 2)
         planned_ms = starts(executor, job)[1][0]
         assert before_ms + 1000 <= planned_ms <= after_ms + 1000
+
+
+async def test_a_job_that_waits_for_an_end_that_nobody_saw_goes_on(live: LiveAdmin) -> None:
+    async with live.executor(instance=INSTANCE) as executor:
+        await executor.register()
+        job = await live.job(running=True, schedule_type="FIX_DELAY", schedule_conf="3600")
+        await live.change_job(job.id, trigger_next_time=AWAITING_SETTLEMENT_MS)
+        assert await seen_next_time(live, job) < CLOCK.now() + 3_600_000
+
+
+async def seen_next_time(live: LiveAdmin, job: Job) -> int:
+    """The job's next time, once there is one."""
+
+    async def look() -> int | None:
+        next_ms = (await live.admin.services.jobs.get(job.id)).next_ms
+        return None if next_ms == AWAITING_SETTLEMENT_MS else next_ms
+
+    return await seen(look)
 
 
 async def test_after_a_stop_has_returned_nothing_starts(live: LiveAdmin) -> None:

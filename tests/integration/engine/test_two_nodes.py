@@ -271,6 +271,28 @@ async def test_a_node_whose_clock_is_off_is_red_and_idle_and_the_other_keeps_eve
         assert await reasons(fast) == set()
 
 
+@pytest.mark.parametrize("off_ms", [86_400_000, -86_400_000])
+async def test_a_fixed_delay_counts_from_the_end_by_the_right_clock_whichever_node_hears_of_it(
+    url: str, tmp_path: Path, off_ms: int
+) -> None:
+    clock = FastClock()
+    clock.off_ms = off_ms
+    async with (
+        two_nodes(url, tmp_path, [CLOCK, clock]) as (good, fast),
+        fast.executor(instance=INSTANCE, reports=False) as executor,
+    ):
+        await known([good, fast], [executor])
+        job = await good.job(running=True, schedule_type="FIX_DELAY", schedule_conf="2")
+        await until(lambda: bool(executor.runs()))
+        before_ms = CLOCK.now()
+        await executor.report(executor.runs()[0].log_id)
+        after_ms = CLOCK.now()
+        next_ms = (await good.admin.services.jobs.get(job.id)).next_ms
+        # The server's clock is asked for the time, and the answer takes some on its way.
+        assert next_ms is not None
+        assert before_ms + 1900 <= next_ms <= after_ms + 2100
+
+
 async def test_a_node_whose_clock_is_off_takes_nothing_over_and_sends_nothing_early(url: str, tmp_path: Path) -> None:
     clock = FastClock()
     async with (

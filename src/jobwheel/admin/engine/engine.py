@@ -21,7 +21,7 @@ from jobwheel.admin.engine.routing import Routers
 from jobwheel.admin.engine.run_log_writer import RunLogWriter
 from jobwheel.admin.engine.take_backs import TakeBacks
 from jobwheel.admin.engine.wheel import TimingWheel
-from jobwheel.admin.store import registry
+from jobwheel.admin.store import awaited_ends, registry
 from jobwheel.kernel.errors import JobwheelError
 from jobwheel.kernel.loop import PeriodicLoop
 from jobwheel.kernel.service import ServiceGroup
@@ -29,6 +29,7 @@ from jobwheel.kernel.service import ServiceGroup
 _PASS_EVERY_S = 1.0
 _SILENT_AFTER_S = 15.0
 _UPKEEP_EVERY_S = 60.0
+_LOOK_FOR_ENDS_EVERY_S = 5.0
 
 
 class ClockOffError(JobwheelError):
@@ -81,6 +82,7 @@ class Engine(ServiceGroup):
             self._feeding,
             self.claims,
             self._recovering,
+            PeriodicLoop("awaited_ends", self._let_go_on, _LOOK_FOR_ENDS_EVERY_S, clock),
             PeriodicLoop("upkeep", self._upkeep, _UPKEEP_EVERY_S, clock),
         )
         # The node adopts what dead ones left before the first claim; the wheel stops before the launcher, and the
@@ -196,6 +198,13 @@ class Engine(ServiceGroup):
             except Exception:
                 self.addresses.changed = True
                 raise
+
+    async def _let_go_on(self) -> None:
+        if self._context.node.clock_is_off:
+            return
+        database = self._context.database
+        if await database.read(awaited_ends.jobs_without_end):
+            await database.write(awaited_ends.let_go_on, self.clock.now())
 
     async def _upkeep(self) -> None:
         self._routers.forget_unused(self.clock.now())

@@ -60,8 +60,8 @@ class Courier:
     ) -> None:
         self.kinds = kinds
         self.texts = texts
+        self.timeout_s = timeout_s
         self._tools = tools
-        self._timeout_s = timeout_s
 
     async def send(self, channel: AlarmChannel, alarm: Alarm) -> str:
         """Send an alarm; return what the far side said.
@@ -71,12 +71,12 @@ class Courier:
         """
         made = self.make(channel)
         try:
-            async with asyncio.timeout(self._timeout_s):
+            async with asyncio.timeout(self.timeout_s):
                 return await made.send(alarm)
         except ChannelError:
             raise
         except TimeoutError as error:
-            raise ChannelError(f"it took longer than {self._timeout_s:g} s") from error
+            raise ChannelError(f"it took longer than {self.timeout_s:g} s") from error
         except Exception as error:
             log.exception("alarms.channel_failed", channel=channel.name, kind=channel.kind)
             raise ChannelError(f"the channel failed by a fault of its own: {type(error).__name__}") from error
@@ -162,6 +162,10 @@ class AlarmSender(Service):
         alarm = looked.alarm
         if alarm is None:
             return bool(looked.given_up or looked.outdated)
+        if self._database.now_ms() + self._courier.timeout_s * 1000 > alarm.lease_ms:
+            # The database took its time: before it is sent, another node may take it. It is due again when it may.
+            log.warning("alarms.taken_too_late", channel=alarm.channel.name, alarm=alarm.facts.kind)
+            return True
         try:
             said = await self._courier.send(alarm.channel, self._courier.texts.write(alarm.facts))
         except ChannelError as error:

@@ -9,6 +9,7 @@ import msgspec
 from jobwheel.admin.domain.alarm import AlarmKind, Notice
 from jobwheel.admin.domain.event import EventKind, NewEvent
 from jobwheel.admin.domain.group import LIVE_FOR_MS
+from jobwheel.admin.domain.listing import as_many_as_fit
 from jobwheel.admin.store import Connection
 from jobwheel.admin.store.alarm_outbox import hold_alarms, note
 from jobwheel.admin.store.alarm_states import delete_state, read_states, write_state
@@ -23,6 +24,9 @@ EMPTY_FOR_MS: Final = 30_000
 
 JUDGES_AFTER_S: Final = 60.0
 """A node tells of nobody before it has looked at the beats for so long: until then nobody could be heard."""
+
+_MOST_BYTES: Final = 60_000
+"""For the addresses of a state, whose column has 65,535 on MySQL."""
 
 _PREFIX: Final = "group"
 _EVENTS: Final = {
@@ -71,8 +75,16 @@ def judge(known: GroupState | None, group: GroupBeats, now_ms: int) -> Judgement
     elif is_offline:
         is_offline = False
         told.append((AlarmKind.GROUP_ONLINE, ""))
-    state = GroupState(tuple(sorted(live)), tuple(sorted(gone)), empty_since_ms, is_offline)
-    return Judgement(state, tuple(told))
+    return Judgement(
+        _bounded(GroupState(tuple(sorted(live)), tuple(sorted(gone)), empty_since_ms, is_offline)), tuple(told)
+    )
+
+
+def _bounded(state: GroupState) -> GroupState:
+    """With as many addresses as its column holds; when others go or come back, nobody is told."""
+    kept = as_many_as_fit((*state.gone, *state.live), _MOST_BYTES, lambda each: len(msgspec.json.encode(each)) + 1)
+    gone, live = kept[: len(state.gone)], kept[len(state.gone) :]
+    return msgspec.structs.replace(state, live=tuple(live), gone=tuple(gone))
 
 
 class GroupAlarms:

@@ -128,17 +128,25 @@ class Application:
         return [group for group in found if not self._tools.jobs.hides(group.id)]
 
     def _find_jobs(self) -> None:
+        self._stored = self._stored_jobs()
+        if not self._on_trial:
+            # A plan holds nothing but what it would change: claims wait for nobody's question.
+            hold_jobs(self._connection, self._stored.values())
+            # Whoever held one may have moved it, renamed it or deleted it; one that came there is not held.
+            found = self._stored_jobs()
+            self._stored = {address: job_id for address, job_id in self._stored.items() if found.get(address) == job_id}
+        self._ids = dict(self._stored)
+
+    def _stored_jobs(self) -> dict[JobAddress, JobId]:
+        stored: dict[JobAddress, JobId] = {}
         for app_name, group_id in self._group_ids.items():
             if self._alone:
                 keys = [wish.address.key for wish in self._document.jobs]
                 found = {key: find_job_by_key(self._connection, group_id, key) for key in keys}
             else:
                 found = dict(list_keys(self._connection, group_id))
-            self._stored |= {JobAddress(app_name, key): job_id for key, job_id in found.items() if job_id is not None}
-        if not self._on_trial:
-            # A plan holds nothing but what it would change: claims wait for nobody's question.
-            hold_jobs(self._connection, self._stored.values())
-        self._ids = dict(self._stored)
+            stored |= {JobAddress(app_name, key): job_id for key, job_id in found.items() if job_id is not None}
+        return stored
 
     def _state(self, job_id: JobId) -> JobState:
         job = get_job(self._connection, self._tools.zone, job_id)

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, Row, delete, select, update
+from sqlalchemy import ColumnElement, Connection, Row, delete, or_, select, update
 
-from jobwheel.admin.domain.alarm import TRIED_FOR_MS, AlarmChannel, AlarmFacts, AlarmKind, merged
+from jobwheel.admin.domain.alarm import MERGED_FOR_MS, TRIED_FOR_MS, AlarmChannel, AlarmFacts, AlarmKind, merged
 from jobwheel.admin.domain.event import EventKind, NewEvent
 from jobwheel.admin.domain.ids import ChannelId, JobId, NodeId, RunId
 from jobwheel.admin.store.alarm_channels import get_channel
@@ -21,6 +21,8 @@ FAILED: Final = 3
 """What `alarm_status` of a run says, as the reference means it."""
 
 _MOST_AT_ONCE: Final = 500
+_MOST_WAIT_MS: Final = 2 * MERGED_FOR_MS
+"""Nothing waits for longer, for other alarms or for another try."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +79,7 @@ def free_of(connection: Connection, dead: Collection[NodeId], now_ms: int) -> in
 
 def due_channels(connection: Connection, now_ms: int) -> list[ChannelId]:
     """The channels for which something is due."""
-    query = (
-        select(alarm_outbox.c.channel_id)
-        .distinct()
-        .where(alarm_outbox.c.due_ms <= now_ms, alarm_outbox.c.channel_id != UNGIVEN)
-    )
+    query = select(alarm_outbox.c.channel_id).distinct().where(_is_due(now_ms), alarm_outbox.c.channel_id != UNGIVEN)
     return sorted(ChannelId(each) for each in connection.execute(query).scalars())
 
 
@@ -93,7 +91,7 @@ def take(connection: Connection, channel_id: ChannelId, node_id: NodeId, now_ms:
     """
     due = connection.execute(
         select(alarm_outbox)
-        .where(alarm_outbox.c.channel_id == channel_id, alarm_outbox.c.due_ms <= now_ms)
+        .where(alarm_outbox.c.channel_id == channel_id, _is_due(now_ms))
         .order_by(alarm_outbox.c.due_ms, alarm_outbox.c.id)
         .limit(_MOST_AT_ONCE)
         .with_for_update(skip_locked=True)
@@ -133,11 +131,16 @@ def take(connection: Connection, channel_id: ChannelId, node_id: NodeId, now_ms:
     return Take(TakenAlarm(row.id, channel, facts, row.attempts + 1, row.created_ms, lease_ms))
 
 
+def _is_due(now_ms: int) -> ColumnElement[bool]:
+    # What is to wait for longer than anything was told to do so by a clock that has been set back since.
+    return or_(alarm_outbox.c.due_ms <= now_ms, alarm_outbox.c.due_ms > now_ms + _MOST_WAIT_MS)
+
+
 def _equal(connection: Connection, row: Row[*tuple[Any, ...]], now_ms: int) -> list[_Told]:
     """The other alarms of the channel that say the same and that nobody sends; none of them waits for another time."""
-    free = alarm_outbox.c.owner.is_(None) | (alarm_outbox.c.due_ms <= now_ms)
+    free = alarm_outbox.c.owner.is_(None) | _is_due(now_ms)
     # What waits for the end of its time may be joined if this one has been tried: it is late as well.
-    ready = alarm_outbox.c.due_ms <= now_ms if row.attempts == 0 else alarm_outbox.c.id != row.id
+    ready = _is_due(now_ms) if row.attempts == 0 else alarm_outbox.c.id != row.id
     query = select(alarm_outbox).where(
         alarm_outbox.c.merge_key == row.merge_key,
         alarm_outbox.c.channel_id == row.channel_id,

@@ -90,6 +90,16 @@ def complete_broadcasts(connection: Connection, broadcast_ids: Collection[RunId]
     return {each for each, indexes in done.items() if len(indexes) == totals[each]}
 
 
+def broadcasts_going_on(connection: Connection, run_ids: Collection[RunId]) -> set[RunId]:
+    """Of the broadcasts that these runs are of, those of which a run is not done."""
+    broadcasts = select(job_log.c.broadcast_id)
+    theirs = _by_id(connection, broadcasts.where(job_log.c.broadcast_id.is_not(None)), run_ids)
+    is_open = broadcasts.where(job_log.c.phase.is_not(None)).distinct()
+    return {
+        RunId(row.broadcast_id) for row in _by(connection, is_open, BROADCAST, {row.broadcast_id for row in theirs})
+    }
+
+
 def have_children(connection: Connection, runs: Collection[EndedRun]) -> set[RunId]:
     """Those of the runs of which a child was made, or of another try of theirs, or of another shard."""
     relatives = _relatives(connection, runs)

@@ -7,6 +7,7 @@ from datetime import datetime
 from sqlalchemy import Connection, and_, delete, not_, or_, select
 
 from jobwheel.admin.domain.ids import JobId, RunId
+from jobwheel.admin.store.chains import broadcasts_going_on
 from jobwheel.admin.store.dialects import statements
 from jobwheel.admin.store.run_counts import RUNNING
 from jobwheel.admin.store.sqlite_commits import note_removed
@@ -68,11 +69,18 @@ def old_runs_of_job(connection: Connection, job_id: JobId, before: datetime, aft
 
 
 def delete_done(connection: Connection, run_ids: Sequence[RunId]) -> int:
-    """Remove those of these runs that are done; says how many."""
+    """Remove those of these runs that are done; says how many.
+
+    Shards stay as long as one of their broadcast is open, or is to be tried again: whether all have succeeded, and
+    children start, is seen from their rows.
+    """
     if not run_ids:
         return 0
     # In the order of their ids: see the lock order of `storage.md`.
     done = delete(job_log).where(job_log.c.id.in_(sorted(run_ids)), DONE)
+    going_on = broadcasts_going_on(connection, run_ids)
+    if going_on:
+        done = done.where(or_(job_log.c.broadcast_id.is_(None), job_log.c.broadcast_id.not_in(going_on)))
     removed = connection.execute(done).rowcount
     note_removed(connection, removed)
     return removed

@@ -11,6 +11,7 @@ from jobwheel.admin.domain.drain import is_drained
 from jobwheel.admin.domain.group import LIVE_FOR_MS, MOST_ADDRESS, SPARED_MS, AddressType, ExecutorLoad, Registration
 from jobwheel.admin.domain.group_token import GroupToken, TokenRef
 from jobwheel.admin.domain.ids import GroupId
+from jobwheel.admin.domain.listing import as_many_as_fit
 from jobwheel.admin.store.dialects import statements
 from jobwheel.admin.store.dialects.base import PRIMARY_KEY
 from jobwheel.admin.store.drains import read_drains
@@ -23,6 +24,8 @@ EXECUTORS = "EXECUTOR"
 """The registry group of executors; rows of others are kept and ignored."""
 
 _FORGET_AFTER_MS = 24 * 3600 * 1000
+_MOST_LIST_BYTES = 65_535
+"""Of the reference's column, on MySQL; a list that it cannot hold would keep every executor from registering."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,11 +219,15 @@ def _stale_lists(connection: Connection, now_ms: int) -> dict[GroupId, str | Non
     """The lists that registered groups should have and do not."""
     stored = {row.id: row.address_list for row in connection.execute(select(job_group.c.id, job_group.c.address_list))}
     wanted = {
-        group.group_id: ",".join(each.address for each in group.registrations) or None
-        for group in load_addresses(connection, now_ms)
-        if not group.fixed
+        group.group_id: _address_list(group) or None for group in load_addresses(connection, now_ms) if not group.fixed
     }
     return {group_id: text for group_id, text in wanted.items() if group_id in stored and stored[group_id] != text}
+
+
+def _address_list(group: GroupAddresses) -> str:
+    """The live addresses, as many as there is room for: routing goes by the registry, which holds all of them."""
+    addresses = (each.address for each in group.registrations)
+    return ",".join(as_many_as_fit(addresses, _MOST_LIST_BYTES + 1, lambda each: len(each.encode()) + 1))
 
 
 def remove_forgotten(connection: Connection, now_ms: int) -> int:

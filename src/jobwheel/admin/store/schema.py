@@ -79,7 +79,8 @@ def _upgrade(connection: Connection, target: str, *, from_nothing: bool) -> None
         # The first change of the schema commits it. A first upgrade has several steps, each with a version of its own.
         connection.execute(insert(_UNFINISHED).values(since=func.current_timestamp()))
     step_up(connection, _MIGRATIONS, target)
-    # This commits the new version first, and then goes.
+    # Going commits the new version first, and may then wait, or be broken off: what is left of it must say nothing.
+    connection.execute(delete(_UNFINISHED))
     connection.exec_driver_sql(f"DROP TABLE {UNFINISHED_TABLE}")
 
 
@@ -99,7 +100,11 @@ def _is_unfinished(connection: Connection) -> bool:
 
 def _began_from_nothing(connection: Connection) -> bool:
     """Whether the upgrade that was broken off was a first one, which had come to the end of some of its steps."""
-    return connection.execute(select(_UNFINISHED.c.since)).first() is not None
+    # What has read a table keeps it from going; whoever asks may wait for the one who is about to remove it.
+    with connection.begin_nested() as savepoint:
+        row = connection.execute(select(_UNFINISHED.c.since)).first()
+        savepoint.rollback()
+    return row is not None
 
 
 def _remove_half_made(connection: Connection, where: str) -> None:

@@ -109,15 +109,19 @@ def settle_with_statistics(
     stored = _stored(connection, day, sorted(statistics))
     rows = []
     for job_id, new in sorted(statistics.items()):
-        new.merge(stored.get(job_id, RunStatistics(new.group_id)))
+        # What was given stays as it is: after a conflict with another transaction it is given again.
+        both = RunStatistics(new.group_id)
+        both.merge(new)
+        if job_id in stored:
+            both.merge(stored[job_id])
         rows.append(
             {
                 "job_id": job_id,
                 "day": day.isoformat(),
-                "job_group": new.group_id,
-                "outcomes": json.dumps(new.outcomes),
-                "lateness": new.lateness.to_text(),
-                "durations": new.duration.to_text(),
+                "job_group": both.group_id,
+                "outcomes": json.dumps(both.outcomes),
+                "lateness": both.lateness.to_text(),
+                "durations": both.duration.to_text(),
             }
         )
     statements(connection).upsert_all(connection, job_day, ["job_id", "day"], rows)
