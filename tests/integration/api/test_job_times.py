@@ -1,5 +1,7 @@
 """What starting, stopping, editing and deleting do to a job's times and pending runs."""
 
+from typing import Any
+
 import pytest
 
 from jobwheel.admin.domain.policies import AWAITING_SETTLEMENT_MS
@@ -383,3 +385,12 @@ class TestDelete:
         kinds = await event_kinds(admin, job_id)
         assert kinds[-2:] == ["job.deleted", "run.removed"]
         assert (await read_events(admin, job_id))[-1]["details"]["count"] == 3
+
+
+async def test_a_job_beyond_the_last_year_keeps_nobody_from_the_list(admin: AdminHarness) -> None:
+    times: dict[str, Any] = {"schedule_type": "FIX_RATE", "schedule_conf": "60", "valid_from": "9999-12-31T23:59:30Z"}
+    job = await make_job(admin, running=True, **times, anchor_at="9999-12-31T23:59:59.999Z")
+    assert job["next_planned_at"] == "9999-12-31T23:59:59.999Z"
+    assert [each["id"] for each in answer(await admin.client.get("/api/v1/jobs"))["items"]] == [job["id"]]
+    for path in ("preview", "statistics", "events"):
+        answer(await admin.client.get(f"/api/v1/jobs/{job['id']}/{path}"))

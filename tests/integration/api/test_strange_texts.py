@@ -27,10 +27,9 @@ async def admin(request: pytest.FixtureRequest, tmp_path: Path, servers: Servers
 
 
 @pytest.mark.parametrize("name", ["\0", "admin\0", "\0admin"])
-async def test_a_name_that_nobody_can_have_is_a_wrong_one(admin: AdminHarness, name: str) -> None:
-    wrong = error(await admin.guest.post("/api/v1/session", json={"username": "nobody", "password": "x"}), 401)
+async def test_a_name_that_nobody_can_have_signs_nobody_in(admin: AdminHarness, name: str) -> None:
     reply = await admin.guest.post("/api/v1/session", json={"username": name, "password": admin.password})
-    assert error(reply, 401) == wrong
+    assert error(reply, 422)["field"] == "username"
     reply = await admin.guest.post("/sign-in", data={"username": name, "password": admin.password})
     assert reply.status_code == 401
 
@@ -45,6 +44,37 @@ async def test_what_no_job_can_hold_is_not_looked_for(admin: AdminHarness, field
     ):
         refused = error(reply, 422)
         assert (refused["field"], part in refused["message"]) == (field, True)
+
+
+@pytest.mark.parametrize("path", ["groups/%00/jobs/key", "groups/orders/jobs/%00", "jobs/export?app_name=%00"])
+async def test_nor_as_a_part_of_a_path(admin: AdminHarness, path: str) -> None:
+    await make_job(admin, key="settle")
+    assert "U+0000" in error(await admin.client.get(f"/api/v1/{path}"), 422)["message"]
+    if "export" not in path:
+        assert "U+0000" in error(await admin.client.delete(f"/api/v1/{path}"), 422)["message"]
+        assert "U+0000" in error(await admin.client.post(f"/api/v1/{path}/run"), 422)["message"]
+        body = {"name": "n", "handler": "h", "schedule_type": "NONE"}
+        assert error(await admin.client.put(f"/api/v1/{path}", json=body), 422)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"app_name": "\0"},
+        {"key": "\0"},
+        {"children": ["\0/a"]},
+        {"children": ["\0"]},
+        {"tags": ["\0"]},
+        {"alarm_settings": {"channels": ["\0"]}},
+        {"glue_type": "GLUE_SHELL", "handler": "", "glue_source": "\0"},
+    ],
+)
+async def test_nor_in_a_document(admin: AdminHarness, fields: dict[str, Any]) -> None:
+    job = await make_job(admin, key="settle")
+    app_name = answer(await admin.client.get(f"/api/v1/groups/{job['group_id']}"))["app_name"]
+    entry = {"app_name": app_name, "key": "a", "name": "n", "handler": "h", "schedule_type": "NONE", **fields}
+    for route in ("plan", "apply"):
+        assert error(await admin.client.post(f"/api/v1/jobs/{route}", json={"jobs": [entry]}), 422)
 
 
 async def test_nor_an_address_that_no_run_can_have(admin: AdminHarness) -> None:

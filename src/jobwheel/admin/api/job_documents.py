@@ -20,7 +20,7 @@ from jobwheel.admin.api.job_document_models import (
     put_model,
 )
 from jobwheel.admin.api.job_models import JobModel, TriggerBody, job_model
-from jobwheel.admin.api.models import Query
+from jobwheel.admin.api.models import SEARCHABLE, Query, SearchText
 from jobwheel.admin.api.run_models import RunModel, run_model
 from jobwheel.admin.domain.caller import Right
 from jobwheel.admin.domain.job import JobAddress
@@ -29,14 +29,14 @@ from jobwheel.admin.services.job_wishes import Action
 from jobwheel.admin.services.jobs import Jobs
 from jobwheel.admin.services.triggers import Trigger, Triggers
 
-AppName = Annotated[str, PathMark(max_length=64)]
-Key = Annotated[str, PathMark(max_length=128)]
+AppName = Annotated[str, PathMark(max_length=64), SEARCHABLE]
+Key = Annotated[str, PathMark(max_length=128), SEARCHABLE]
 
 
 class ExportQuery(Query):
     """Which groups; without any: all that the caller may see."""
 
-    app_name: list[str] = Field(default_factory=list, max_length=1000)
+    app_name: list[SearchText] = Field(default_factory=list, max_length=1000)
 
 
 def keyed_job_router(documents: JobDocuments, jobs: Jobs, triggers: Triggers) -> APIRouter:

@@ -23,32 +23,38 @@ PathId = Annotated[int, Path(ge=1, le=MOST_ID)]
 Cursor = Annotated[int | None, Field(ge=0, le=MOST_ID, description="The `next` of the page before")]
 
 
-_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_UNSTORABLE: Final = re.compile("[\0\ud800-\udfff]")
 
 
-def _is_whole(value: object) -> bool:
-    """Whether no text in a value holds half of a surrogate pair: JSON can spell one, and no database store it.
-
-    Bodies within it have looked at their own.
-    """
+def _unstorable(value: object) -> str | None:
+    """A character within a value that JSON can spell and no database store. Bodies in it have looked at their own."""
     if isinstance(value, str):
-        return value.isascii() or _SURROGATE.search(value) is None
+        found = _UNSTORABLE.search(value)
+        return None if found is None else found[0]
     if isinstance(value, dict):
-        return all(_is_whole(name) and _is_whole(each) for name, each in value.items())
-    return not isinstance(value, list) or all(_is_whole(each) for each in value)
+        return _unstorable([*value.keys(), *value.values()])
+    return next(filter(None, map(_unstorable, value)), None) if isinstance(value, list) else None
+
+
+def _storable(value: Any) -> Any:
+    found = _unstorable(value)
+    if found == "\0":
+        # Nothing that is stored holds one, and PostgreSQL does not even compare with it.
+        raise PydanticCustomError("nul", "holds the character U+0000, which is not allowed")
+    if found is not None:
+        raise PydanticCustomError("string_unicode", "holds half of a surrogate pair")
+    return value
 
 
 class Body(BaseModel):
-    """A request's body: exact types, whole characters, no unknown fields."""
+    """A request's body: exact types, no unknown fields, and only characters that can be stored."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
 
     @field_validator("*")
     @classmethod
     def _check_characters(cls, value: Any) -> Any:
-        if not _is_whole(value):
-            raise PydanticCustomError("string_unicode", "holds half of a surrogate pair")
-        return value
+        return _storable(value)
 
 
 def _without_defaults(schema: dict[str, Any]) -> None:
@@ -68,14 +74,8 @@ class Query(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-def _searchable(text: str) -> str:
-    # Nothing that is stored holds one, and PostgreSQL does not even compare with it.
-    if "\0" in text:
-        raise PydanticCustomError("nul", "holds the character U+0000, which is not allowed")
-    return text
-
-
-SearchText = Annotated[str, Field(max_length=MOST_SEARCH), AfterValidator(_searchable)]
+SEARCHABLE: Final = AfterValidator(_storable)
+SearchText = Annotated[str, Field(max_length=MOST_SEARCH), SEARCHABLE]
 """What is looked for among stored texts."""
 
 
