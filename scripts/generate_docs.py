@@ -43,6 +43,8 @@ ADMIN_MEANINGS: Mapping[str, str] = {
     "log_format": "One line of text or one JSON object for each event.",
     "auto_create_groups": "Make a group for an app name that registers and has none.",
     "public_url": "Where people reach the admin, for links in alarms. Not set: alarms have no link.",
+    "trusted_proxies": "Proxies before the admin, addresses and networks with commas between them: from these "
+    "`X-Forwarded-For` and `X-Forwarded-Proto` are taken. Not set: from nobody.",
     "alarms_to_private_addresses": "Let alarms be posted to private, loopback and link-local addresses.",
     "tls_certificate": "Serve https with this certificate (PEM); needs `tls_key`.",
     "tls_key": "The key of `tls_certificate` (PEM).",

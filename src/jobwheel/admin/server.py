@@ -82,7 +82,12 @@ class AdminServer:
 
     async def _serve(self, admin: Admin, listener: socket.socket) -> None:
         settings = self._loaded.settings
-        options = HttpOptions(grace_s=_GRACE_S, certificate=settings.tls_certificate, key=settings.tls_key)
+        options = HttpOptions(
+            grace_s=_GRACE_S,
+            trusted_proxies=tuple(settings.trusted_proxies.split(",")) if settings.trusted_proxies else (),
+            certificate=settings.tls_certificate,
+            key=settings.tls_key,
+        )
         http = HttpServer("admin.http", admin.app, listener, self._clock, options)
         # Stopped in the opposite order: nobody waits for a run any more, then nobody gets in (executors keep their
         # results and deliver them later), then runs in flight land, and what is pending is handed over.

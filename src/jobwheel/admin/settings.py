@@ -64,6 +64,7 @@ class Settings:
     log_format: LogFormat = "text"
     auto_create_groups: bool = False
     public_url: str | None = field(default=None, metadata={"kind": "url"})
+    trusted_proxies: str | None = field(default=None, metadata={"kind": "networks"})
     alarms_to_private_addresses: bool = False
     tls_certificate: Path | None = field(default=None, metadata={"kind": "file"})
     tls_key: Path | None = field(default=None, metadata={"kind": "file"})

@@ -1,5 +1,6 @@
 """How a setting's text (or TOML value) becomes its value."""
 
+import ipaddress
 from collections.abc import Callable
 from dataclasses import Field
 from pathlib import Path
@@ -34,7 +35,7 @@ def read_value(setting: Field[Any], value: object) -> object:
     if kind in (Path, Path | None):
         return _path(value, must_exist=setting.metadata.get("kind") == "file")
     text = _text(value)
-    read = {"zone": _zone, "url": _url}.get(setting.metadata.get("kind", ""))
+    read = {"zone": _zone, "url": _url, "networks": _networks}.get(setting.metadata.get("kind", ""))
     return text if read is None else read(text)
 
 
@@ -115,6 +116,20 @@ def _url(text: str) -> str:
             f"{text!r} is not an address such as https://jobs.example.com: {error.reason}"
         ) from error
     return text.rstrip("/")
+
+
+def _networks(text: str) -> str:
+    """Addresses and networks with commas between them, as each is written in full."""
+    read = []
+    for each in text.split(","):
+        try:
+            network = ipaddress.ip_network(each.strip())
+        except ValueError as error:
+            raise SettingValueError(
+                f"{each.strip()!r} is neither an address such as 10.0.0.7 nor a network such as 10.0.0.0/24: {error}"
+            ) from error
+        read.append(str(network if network.num_addresses > 1 else network.network_address))
+    return ",".join(read)
 
 
 _READERS: Final[dict[object, Callable[[object], float]]] = {bool: _flag, int: _whole_number, float: _number}

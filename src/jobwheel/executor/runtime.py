@@ -136,7 +136,12 @@ class ExecutorRuntime(Service):
     async def _start_server(self) -> None:
         listener = bind(self._settings.host, self._settings.port)
         self.port = int(listener.getsockname()[1])
-        options = HttpOptions(certificate=self._settings.tls_certificate, key=self._settings.tls_key)
+        options = HttpOptions(
+            # What a proxy on this machine passes on comes from elsewhere, and is refused where there is no token.
+            trusted_proxies=("127.0.0.1", "::1"),
+            certificate=self._settings.tls_certificate,
+            key=self._settings.tls_key,
+        )
         self._server = HttpServer("executor.server", self._app, listener, self.clock, options)
         await self._server.start()
         log.info("executor.listening", host=self._settings.host, port=self.port, log_path=self._log_path)

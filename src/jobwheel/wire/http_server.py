@@ -33,11 +33,14 @@ class HttpOptions:
         grace_s: how long requests under way may take when the server stops.
         request_s: how long a request may take to come, and a new connection until its first one. 10 MiB within it are
             less than 2 Mbit/s.
+        trusted_proxies: whose word it is taken where a request comes from, and whether by https (`X-Forwarded-For`,
+            `X-Forwarded-Proto`): addresses and networks. Anybody else could name any address.
     """
 
     keep_alive_s: int = 120
     grace_s: int = 3
     request_s: float = 60.0
+    trusted_proxies: tuple[str, ...] = ()
     certificate: Path | None = None
     key: Path | None = None
 
@@ -158,6 +161,9 @@ def _make_server(app: AsgiApp, options: HttpOptions, ready: asyncio.Event) -> ob
         server_header=False,
         date_header=False,
         backlog=_BACKLOG,
+        # Told, since uvicorn would take them from a variable that is meant for other servers, or believe this machine.
+        proxy_headers=bool(options.trusted_proxies),
+        forwarded_allow_ips=list(options.trusted_proxies),
         timeout_keep_alive=options.keep_alive_s,
         timeout_graceful_shutdown=options.grace_s,
         ssl_certfile=options.certificate,

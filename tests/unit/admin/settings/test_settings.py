@@ -67,6 +67,8 @@ def test_later_sources_win_and_are_named(tmp_path: Path) -> None:
         ("JOBWHEEL_DATA_DIR", "/srv/data", "data_dir", Path("/srv/data")),
         ("JOBWHEEL_HOST", "", "host", "127.0.0.1"),
         ("JOBWHEEL_PUBLIC_URL", "https://jobs.example.com/", "public_url", "https://jobs.example.com"),
+        ("JOBWHEEL_TRUSTED_PROXIES", "10.0.0.7, 10.1.0.0/16 ,::1", "trusted_proxies", "10.0.0.7,10.1.0.0/16,::1"),
+        ("JOBWHEEL_TRUSTED_PROXIES", "", "trusted_proxies", None),
         ("JOBWHEEL_ADMIN_PASSWORD", "", "admin_password", None),
     ],
 )
@@ -96,6 +98,9 @@ def test_the_database_is_in_the_data_directory() -> None:
         ("JOBWHEEL_FAST_LANE", "0", "0 is not in 1-10000"),
         ("JOBWHEEL_CA_FILE", "/nonexistent.pem", "there is no file '/nonexistent.pem'"),
         ("JOBWHEEL_HOST", "a\nb", "cannot be printed"),
+        ("JOBWHEEL_TRUSTED_PROXIES", "*", "'*' is neither an address such as 10.0.0.7 nor a network"),
+        ("JOBWHEEL_TRUSTED_PROXIES", "10.0.0.7,", "'' is neither an address"),
+        ("JOBWHEEL_TRUSTED_PROXIES", "10.0.0.7/8", "has host bits set"),
         ("JOBWHEEL_PUBLIC_URL", "jobs.example.com", "is not an address such as https://jobs.example.com"),
     ],
 )
