@@ -45,10 +45,13 @@ class LiveAdmin:
         return RecordingExecutor(self.url, self.token, answer, **fields)
 
     @contextlib.asynccontextmanager
-    async def executors(self, count: int, instance: str | None = None) -> AsyncIterator[list[RecordingExecutor]]:
+    async def executors(
+        self, count: int, instance: str | None = None, answer: Answer = accept, **fields: Any
+    ) -> AsyncIterator[list[RecordingExecutor]]:
         """So many registered executors of one group, in the order of their addresses."""
         async with contextlib.AsyncExitStack() as stack:
-            made = [await stack.enter_async_context(self.executor(instance=instance)) for _ in range(count)]
+            started = [self.executor(answer, instance=instance, **fields) for _ in range(count)]
+            made = [await stack.enter_async_context(each) for each in started]
             for each in made:
                 await each.register()
             yield sorted(made, key=lambda executor: executor.address)

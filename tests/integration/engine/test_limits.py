@@ -76,12 +76,7 @@ async def test_a_discarded_run_is_done_with_its_take_off(live: LiveAdmin, monkey
 
 
 async def test_a_discarded_broadcast_makes_no_shards_and_keeps_no_slot(live: LiveAdmin) -> None:
-    async with (
-        live.executor(take_and_wait, reports=False) as one,
-        live.executor(take_and_wait, reports=False) as two,
-    ):
-        for executor in (one, two):
-            await executor.register()
+    async with live.executors(2, answer=take_and_wait, reports=False) as (one, two):
         job = await live.job(run_limit=1, run_limit_overflow="DISCARD", route_strategy="SHARDING_BROADCAST")
         await live.trigger(job)
         await until(lambda: len(one.runs()) == len(two.runs()) == 1)
@@ -105,12 +100,7 @@ async def test_a_raised_limit_calls_those_that_wait(live: LiveAdmin) -> None:
 
 
 async def test_a_broadcast_counts_as_one(live: LiveAdmin) -> None:
-    async with (
-        live.executor(take_and_wait, reports=False) as one,
-        live.executor(take_and_wait, reports=False) as two,
-    ):
-        for executor in (one, two):
-            await executor.register()
+    async with live.executors(2, answer=take_and_wait, reports=False) as (one, two):
         job = await live.job(run_limit=2, route_strategy="SHARDING_BROADCAST")
         for _ in range(3):
             await live.trigger(job)
@@ -183,9 +173,7 @@ async def test_runs_that_waited_for_room_are_spread_as_evenly_as_others(live: Li
         reporting.release()
         return executor.envelope()
 
-    async with live.executor(hold, reports=False) as first, live.executor(hold, reports=False) as second:
-        for executor in (first, second):
-            await executor.register()
+    async with live.executors(2, answer=hold, reports=False) as (first, second):
         job = await live.job(run_limit=1, route_strategy=strategy)
         run_ids = [await live.trigger(job) for _ in range(12)]
         for run_id in run_ids:
@@ -199,12 +187,7 @@ async def test_runs_that_waited_for_room_are_spread_as_evenly_as_others(live: Li
 
 async def test_runs_beside_discarded_ones_are_spread_as_evenly(live: LiveAdmin) -> None:
     """Where every second run came too early, the turns of one executor were those that were discarded."""
-    async with (
-        live.executor(take_and_wait, reports=False) as first,
-        live.executor(take_and_wait, reports=False) as second,
-    ):
-        for executor in (first, second):
-            await executor.register()
+    async with live.executors(2, answer=take_and_wait, reports=False) as (first, second):
         job = await live.job(run_limit=1, run_limit_overflow="DISCARD", route_strategy="ROUND")
         for count in range(1, 7):
             run_id = await live.trigger(job)

@@ -30,6 +30,18 @@ def replace_write(live: LiveAdmin, monkeypatch: pytest.MonkeyPatch, of: Write, i
     monkeypatch.setattr(live.admin.database, "write", replaced)
 
 
+class LateWrite:
+    """To be called instead of a write: it begins, and goes on once the database is back."""
+
+    def __init__(self) -> None:
+        self.begun, self.is_back = asyncio.Event(), asyncio.Event()
+
+    async def __call__(self, write: Write, work: Write, *args: Any) -> Any:
+        self.begun.set()
+        await self.is_back.wait()
+        return await write(work, *args)
+
+
 def states(path: Path) -> list[tuple[str, bool]]:
     """Phase and lack of an owner of every run of a database whose admin is stopped."""
     connection = sqlite3.connect(path / "jobwheel.db")
@@ -127,27 +139,21 @@ async def test_a_run_whose_end_is_being_written_has_no_other_turn(
     live: LiveAdmin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After an outage the recovery may be sooner than the writer; and the end that is written at last is of before."""
-    writing, is_back = asyncio.Event(), asyncio.Event()
-
-    async def late(write: Write, work: Write, *args: Any) -> Any:
-        writing.set()
-        await is_back.wait()
-        return await write(work, *args)
-
+    late = LateWrite()
     async with live.executor(hang) as executor:
         await executor.register()
         job = await live.job()
         await executor.leave()
         replace_write(live, monkeypatch, run_log.apply, late)
         (run_id,) = await write_due(live, job, 1)
-        await asyncio.wait_for(writing.wait(), 5)
+        await asyncio.wait_for(late.begun.wait(), 5)
         await live.change_run(run_id, sent_ms=live.admin.database.now_ms() - 60_000)
         await executor.register()
         await looked(live)
         feeding = live.admin.engine._feeding
         passes = feeding.passes
         await until(lambda: feeding.passes >= passes + 2)
-        is_back.set()
+        late.is_back.set()
         run = await live.done(run_id)
         assert (run.outcome, run.executor_address) == (Outcome.FAILED, "")
         assert executor.runs() == []
@@ -157,23 +163,17 @@ async def test_what_a_node_learnt_that_was_cut_off_does_not_end_what_its_heir_se
     live: LiveAdmin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its failure waited for the database; the heir has sent the run meanwhile, and the executor has taken it."""
-    writing, is_back = asyncio.Event(), asyncio.Event()
-
-    async def late(write: Write, work: Write, *args: Any) -> Any:
-        writing.set()
-        await is_back.wait()
-        return await write(work, *args)
-
+    late = LateWrite()
     gone = await vanished(live)
     with monkeypatch.context() as cut_off:
         replace_write(live, cut_off, run_log.apply, late)
         (run_id,) = await write_due(live, await live.job(), 1)
-        await asyncio.wait_for(writing.wait(), 5)
+        await asyncio.wait_for(late.begun.wait(), 5)
         assert (await live.run(run_id)).executor_address == gone.address
         # As the heir leaves it, whose request is on its way just now.
         later_ms = live.admin.database.now_ms() + 60_000
         await live.change_run(run_id, phase=Phase.UNCONFIRMED, owner=None, unheard_ms=later_ms, check_ms=later_ms)
-        is_back.set()
+        late.is_back.set()
         await until(lambda: not live.admin.engine.writer.holds(run_id))
         assert (await live.run(run_id)).phase is Phase.UNCONFIRMED
     result = Settlement(run_id, live.admin.database.now_ms(), 200, Outcome.SUCCEEDED, "done")

@@ -15,6 +15,7 @@ from jobwheel.executor.errors import StorageError
 from jobwheel.executor.log_capture import LogCapture, RunLogger, RunLogHandler, render
 from jobwheel.executor.run_log import RunLog, RunLogFolder, is_storable, stamp
 from jobwheel.kernel.fake_clock import FakeClock
+from tests.support.forks import FORK_DURING
 
 NOON_MS = 1_795_651_200_000  # 2026-11-26 00:00 UTC
 
@@ -126,33 +127,15 @@ def test_a_file_that_fails_as_it_is_closed_is_closed_once(
 
 
 def test_a_child_that_is_forked_while_a_line_is_written_can_write(tmp_path: Path) -> None:
-    program = """
-import os, pathlib, signal, sys, threading
+    program = f"""{FORK_DURING}
+import pathlib, sys
 from jobwheel.executor.run_log import RunLogFolder
 from jobwheel.kernel.clock import SystemClock
 
 log = RunLogFolder(pathlib.Path(sys.argv[1]), SystemClock()).create(7, 0)
-writing, forked, write = threading.Event(), threading.Event(), os.write
-
-def slow(descriptor, data):
-    writing.set()
-    forked.wait()
-    return write(descriptor, data)
-
-os.write = slow
-other = threading.Thread(target=log.write, args=("INFO", "the parent's line"))
-other.start()
-writing.wait()
-child = os.fork()
-os.write = write
-if child == 0:
-    signal.alarm(8)
-    log.write("INFO", "the child's line")
-    os._exit(0)
-code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-forked.set()
-other.join()
-print(code, pathlib.Path(log.path).read_text())
+write = lambda whose: log.write("INFO", whose + "'s line")
+print(fork_during(os, "write", lambda: write("the parent"), lambda: write("the child") or 0), end=" ")
+print(pathlib.Path(log.path).read_text())
 """
     command = [sys.executable, "-c", program, str(tmp_path)]
     told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20).stdout

@@ -13,6 +13,7 @@ from jobwheel.executor.errors import StorageError
 from jobwheel.executor.settings import ExecutorSettings
 from jobwheel.executor.turn import Turn
 from jobwheel.kernel.fake_clock import FakeClock, settle
+from tests.support.forks import FORK_DURING
 
 HOLD = """
 import asyncio, sys
@@ -186,31 +187,13 @@ def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
 
 def test_a_child_that_is_forked_while_somebody_looks_for_the_turn_can_look(tmp_path: Path) -> None:
     """As a web server's worker, forked by a process whose executor stands by: it hung for ever."""
-    program = """
-import fcntl, os, pathlib, signal, sys, threading
+    program = f"""{FORK_DURING}
+import fcntl, pathlib, sys
 from jobwheel.executor.process_lock import ProcessLock
 
 path = pathlib.Path(sys.argv[1])
-looking, forked, lockf = threading.Event(), threading.Event(), fcntl.lockf
-
-def slow(descriptor, operation):
-    looking.set()
-    forked.wait()
-    return lockf(descriptor, operation)
-
-fcntl.lockf = slow
-other = threading.Thread(target=ProcessLock.take, args=(path,))
-other.start()
-looking.wait()
-child = os.fork()
-fcntl.lockf = lockf
-if child == 0:
-    signal.alarm(8)
-    os._exit(0 if ProcessLock.take(path) else 1)
-code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-forked.set()
-other.join()
-print(code)
+look = lambda: ProcessLock.take(path)
+print(fork_during(fcntl, "lockf", look, lambda: 0 if look() else 1))
 """
     command = [sys.executable, "-c", program, str(tmp_path / "lock")]
     told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20).stdout
